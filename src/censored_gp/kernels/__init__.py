@@ -1,0 +1,41 @@
+"""Kernels: what is alike in two rows of inputs."""
+
+from censored_gp.kernels.base import (
+    Combination,
+    Kernel,
+    Product,
+    Sum,
+    distinct_rows,
+    hyperparameter,
+)
+from censored_gp.kernels.families import (
+    RBF,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    Stationary,
+    White,
+)
+
+__all__ = [
+    "RBF",
+    "Combination",
+    "Constant",
+    "Kernel",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "Product",
+    "RationalQuadratic",
+    "Stationary",
+    "Sum",
+    "White",
+    "distinct_rows",
+    "hyperparameter",
+]

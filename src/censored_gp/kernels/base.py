@@ -1,0 +1,300 @@
+"""Covariance functions of one latent function: what is alike in two rows of inputs.
+
+A kernel is a pytree whose array leaves are its positive hyper-parameters. It is written down in the
+user's words (column names, durations such as `"7d"`, `None` for "choose for me"); `resolve` and
+`fill_lengthscales` turn it into plain numbers, and only then can it be evaluated.
+Stationary kernels have unit variance, because amplitudes belong to the coregionalization.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float, Int
+
+from censored_gp.inputs import Columns, duration_hours
+from censored_gp.kernels.spacing import phase, spread
+
+Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
+
+
+def _as_leaf(value: Any) -> Any:
+    """A float64 array where `value` is numbers; durations, None and JAX arrays as they are."""
+    if value is None or isinstance(value, str | jax.Array):
+        return value
+    if isinstance(value, Sequence) and any(isinstance(part, str) for part in value):
+        return tuple(value)
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return value  # refused, with the name of the field, by `Kernel.__check_init__`
+
+
+def _as_static(value: Any) -> Any:
+    """A python float where `value` is a number, so that it can be part of a jit key."""
+    leaf = _as_leaf(value)
+    return float(leaf) if isinstance(leaf, np.ndarray) and leaf.ndim == 0 else value
+
+
+def _as_columns(value: Any) -> tuple[int | str, ...] | None:
+    """One column or several, as a tuple."""
+    if value is None:
+        return None
+    return (value,) if isinstance(value, str) or np.ndim(value) == 0 else tuple(value)
+
+
+def hyperparameter(
+    default: Any = dataclasses.MISSING, *, in_input_units: bool = False, static: bool = False
+) -> Any:
+    """A positive field of a kernel.
+
+    With `in_input_units` it may be a duration on a time column; if `static` it is never trained.
+    """
+    return eqx.field(
+        default=default,
+        converter=_as_static if static else _as_leaf,
+        static=static,
+        metadata={"positive": True, "in_input_units": in_input_units},
+    )
+
+
+class Kernel(eqx.Module):
+    """k(x, z) for one pair of rows; the base class does the batching, the columns and the units."""
+
+    columns: Any = eqx.field(default=None, static=True, kw_only=True, converter=_as_columns)
+
+    @abstractmethod
+    def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
+        """k(x, z) for two rows with all their columns; `self.own(x)` are those looked at."""
+
+    def __call__(self, X: Rows, Z: Rows) -> Float[Array, "N M"]:
+        """The matrix k(x_n, z_m)."""
+        self._check_ready()
+        X, Z = jnp.asarray(X), jnp.asarray(Z)
+        return jax.vmap(lambda x: jax.vmap(lambda z: self.evaluate(x, z))(Z))(X)
+
+    def diagonal(self, X: Rows) -> Float[Array, " N"]:
+        """The variances k(x_n, x_n)."""
+        self._check_ready()
+        return jax.vmap(lambda x: self.evaluate(x, x))(jnp.asarray(X))
+
+    def __add__(self, other: Kernel) -> Sum:
+        """The kernel of the sum of two independent functions."""
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(_operands(self, Sum) + _operands(other, Sum))
+
+    def __mul__(self, other: Kernel) -> Product:
+        """The kernel that is alike only where both are."""
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Product(_operands(self, Product) + _operands(other, Product))
+
+    def own(self, x: Float[Array, "*B C"]) -> Float[Array, "*B K"]:
+        """The columns this kernel looks at."""
+        if self.columns is None or self.columns == tuple(range(x.shape[-1])):
+            return x
+        return x[..., np.asarray(self.columns)]
+
+    def resolve(self, columns: Columns) -> Self:
+        """The same kernel in numbers: column names become indices, durations hours."""
+        index = columns.indices(self.columns, asked_by=repr(self))
+        changes = {
+            field.name: self._in_input_units(getattr(self, field.name), index, columns)
+            for field in dataclasses.fields(self)
+            if field.metadata.get("in_input_units")
+        }
+        resolved = dataclasses.replace(self, columns=index, **changes)
+        resolved._check_sizes(columns)
+        return resolved
+
+    def named(self, columns: Columns) -> Self:
+        """A resolved kernel with the names of its columns, for people to read."""
+        names = None if self.columns is None else [columns.names[c] for c in self.columns]
+        return dataclasses.replace(self, columns=names)
+
+    def fill_lengthscales(self, X: Float[np.ndarray, "N C"]) -> Self:
+        """Replace every None by a starting value chosen from the training inputs."""
+        missing = [name for name, value in self._settings().items() if value is None]
+        start = (
+            self.starting_values(X if self.columns is None else X[:, list(self.columns)])
+            if missing
+            else {}
+        )
+        return dataclasses.replace(self, **{name: start[name] for name in missing if name in start})
+
+    def starting_values(self, X: Float[np.ndarray, "N K"]) -> dict[str, np.ndarray]:
+        """Starting hyper-parameters from this kernel's own columns of the training inputs."""
+        return {"lengthscale": spread(X)}
+
+    def views(self, number: int) -> set[tuple[int, float | None]]:
+        """What is seen of a row with `number` columns: (column, period or None for all of it)."""
+        index = range(number) if self.columns is None else self.columns
+        return {(column, None) for column in index}
+
+    def canonical(self, X: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "N K"]:
+        """Everything the kernel can tell of each row: rows with equal entries are one to it."""
+        views = self.views(X.shape[1])
+        # The phase of a column says nothing new where the column itself is seen.
+        kept = sorted(
+            ((c, p) for c, p in views if p is None or (c, None) not in views),
+            key=lambda view: (view[0], view[1] or 0.0),
+        )
+        parts = [X[:, c] + 0.0 if p is None else phase(X[:, c], p) for c, p in kept]
+        return np.stack(parts, axis=1) if parts else np.empty((len(X), 0))
+
+    def __repr__(self) -> str:
+        """The call that makes this kernel."""
+        settings = [f"{name}={_show(value)}" for name, value in self._settings().items()]
+        where = [] if self.columns is None else [f"columns={self.columns!r}"]
+        return f"{type(self).__name__}({', '.join(settings + where)})"
+
+    def __check_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if field.metadata.get("positive"):
+                durations = bool(field.metadata["in_input_units"])
+                _check_positive(
+                    type(self).__name__, field.name, getattr(self, field.name), durations
+                )
+
+    def _settings(self) -> dict[str, Any]:
+        names = [f.name for f in dataclasses.fields(self) if f.name != "columns"]
+        return {name: getattr(self, name) for name in names}
+
+    def _in_input_units(self, value: Any, index: tuple[int, ...], columns: Columns) -> Any:
+        """Durations as hours; each needs a column of times."""
+        if isinstance(value, str):
+            columns.require_times(index, asked_by=repr(self), duration=value)
+            return duration_hours(value)
+        if isinstance(value, tuple) and len(value) == len(index):
+            pairs = zip(value, index, strict=True)
+            return [float(self._in_input_units(part, (c,), columns)) for part, c in pairs]
+        return value
+
+    def _check_sizes(self, columns: Columns) -> None:
+        for name, value in self._settings().items():
+            size = len(value) if isinstance(value, tuple) else np.size(value)
+            if np.ndim(value) == 1 and size != len(self.columns):
+                looked_at = ", ".join(repr(columns.names[c]) for c in self.columns)
+                raise ValueError(
+                    f"{self!r}: found {size} values of {name} for {len(self.columns)} column(s) "
+                    f"({looked_at}). Give one number, or one per column."
+                )
+
+    def _check_ready(self) -> None:
+        vague = [n for n, v in self._settings().items() if v is None or isinstance(v, str)]
+        named = any(isinstance(column, str) for column in self.columns or ())
+        if vague or named:
+            raise ValueError(
+                f"{self!r} is not in numbers yet ({', '.join(vague) or 'columns'}). Call "
+                ".resolve(columns) and .fill_lengthscales(X) first, or give plain numbers."
+            )
+
+
+class Combination(Kernel):
+    """Several kernels made one. Each of them keeps its own columns."""
+
+    terms: tuple[Kernel, ...] = eqx.field(converter=tuple)
+
+    def resolve(self, columns: Columns) -> Self:
+        """Every term resolved."""
+        return dataclasses.replace(self, terms=[term.resolve(columns) for term in self.terms])
+
+    def named(self, columns: Columns) -> Self:
+        """Every term with the names of its columns."""
+        return dataclasses.replace(self, terms=[term.named(columns) for term in self.terms])
+
+    def fill_lengthscales(self, X: Float[np.ndarray, "N C"]) -> Self:
+        """Every term filled."""
+        return dataclasses.replace(self, terms=[term.fill_lengthscales(X) for term in self.terms])
+
+    def views(self, number: int) -> set[tuple[int, float | None]]:
+        """What any of the terms sees."""
+        return set().union(*(term.views(number) for term in self.terms))
+
+    def __check_init__(self) -> None:
+        for term in self.terms:
+            if not isinstance(term, Kernel):
+                raise ValueError(
+                    f"{type(self).__name__}: found {term!r} among the terms. Accepted are kernels."
+                )
+
+    def _check_ready(self) -> None:
+        for term in self.terms:
+            term._check_ready()
+
+
+class Sum(Combination):
+    """k = Σ_i k_i."""
+
+    def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
+        """Σ_i k_i(x, z)."""
+        return sum((term.evaluate(x, z) for term in self.terms[1:]), self.terms[0].evaluate(x, z))
+
+    def __repr__(self) -> str:
+        """The terms, joined by plus signs."""
+        return " + ".join(map(repr, self.terms))
+
+
+class Product(Combination):
+    """k = Π_i k_i."""
+
+    def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
+        """Π_i k_i(x, z)."""
+        value = self.terms[0].evaluate(x, z)
+        for term in self.terms[1:]:
+            value = value * term.evaluate(x, z)
+        return value
+
+    def __repr__(self) -> str:
+        """The factors, joined by stars, sums in brackets."""
+        return " * ".join(f"({t!r})" if isinstance(t, Sum) else repr(t) for t in self.terms)
+
+
+def distinct_rows(kernel: Kernel, X: Float[np.ndarray, "N C"]) -> Int[np.ndarray, " M"]:
+    """The first row of each kind the kernel can tell apart, in order of appearance."""
+    seen = kernel.canonical(X)
+    if seen.shape[1] == 0:
+        return np.arange(min(1, len(X)))
+    return np.sort(np.unique(seen, axis=0, return_index=True)[1])
+
+
+def _operands(kernel: Kernel, kind: type[Combination]) -> tuple[Kernel, ...]:
+    """The terms of a combination of the same kind, so that a + b + c is one flat sum."""
+    return kernel.terms if isinstance(kernel, kind) else (kernel,)
+
+
+def _show(value: Any) -> str:
+    """Numbers short, durations in quotes."""
+    if isinstance(value, Tracer) or value is None or isinstance(value, str | tuple):
+        return repr(value)
+    if np.ndim(value) == 0 and isinstance(value, float | np.ndarray | jax.Array):
+        return f"{float(value):.4g}"
+    if isinstance(value, np.ndarray | jax.Array):
+        return "[" + ", ".join(map(_show, np.asarray(value))) + "]"
+    return repr(value)
+
+
+def _check_positive(kernel: str, name: str, value: Any, durations: bool) -> None:
+    """Refuse what is not a positive number (or array of them, or duration) before it is used."""
+    if value is None or isinstance(value, Tracer):
+        return
+    if durations and isinstance(value, tuple):
+        for part in value:
+            _check_positive(kernel, name, part, durations)
+        return
+    number = duration_hours(value) if durations and isinstance(value, str) else value
+    numeric = isinstance(number, int | float | np.ndarray | jax.Array)
+    if not numeric or not np.all(np.isfinite(number) & (np.asarray(number) > 0)):
+        also = ', or a duration such as "7d" on a column of times' if durations else ""
+        raise ValueError(
+            f"{kernel}: {name} is {_show(value)}. Accepted is a positive, finite number{also}."
+        )
