@@ -124,11 +124,8 @@ class Kernel(eqx.Module):
     def fill_lengthscales(self, X: Float[np.ndarray, "N C"]) -> Self:
         """Replace every None by a starting value chosen from the training inputs."""
         missing = [name for name, value in self._settings().items() if value is None]
-        start = (
-            self.starting_values(X if self.columns is None else X[:, list(self.columns)])
-            if missing
-            else {}
-        )
+        own = X if self.columns is None else X[:, list(self.columns)]
+        start = self.starting_values(own) if missing else {}
         return dataclasses.replace(self, **{name: start[name] for name in missing if name in start})
 
     def starting_values(self, X: Float[np.ndarray, "N K"]) -> dict[str, np.ndarray]:

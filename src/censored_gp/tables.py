@@ -1,0 +1,227 @@
+"""Named columns out of whatever a user has: arrays, lists, data frames and series of any make.
+
+Both the inputs and the outputs of a model are read through here, so that a problem is reported in
+one way: the column, the row, what was found, what is accepted and what to do.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
+from zoneinfo import ZoneInfo
+
+import narwhals as nw
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+from narwhals.exceptions import DuplicateError
+
+__all__ = [
+    "Column",
+    "Table",
+    "as_numbers",
+    "first_problem",
+    "is_missing",
+    "is_time",
+    "listed",
+    "read_table",
+]
+
+
+class Column(NamedTuple):
+    """One column as it came: numbers, datetime64 wall-clock times, or objects."""
+
+    name: str
+    values: Shaped[np.ndarray, " N"]
+    zone: str | None = None
+
+
+class Table(NamedTuple):
+    """Columns of equal length; `named` tells whether the names are the user's own."""
+
+    columns: tuple[Column, ...]
+    named: bool
+    noun: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, for messages."""
+    return ", ".join(map(repr, names)) or "none"
+
+
+def first_problem(
+    bad: Bool[np.ndarray, "N D"], names: Sequence[str], noun: str
+) -> tuple[int, int, str] | None:
+    """Row, column and the beginning of a message for the first cell that is bad, if any is."""
+    if not np.any(bad):
+        return None
+    row, column = (int(i) for i in np.argwhere(bad)[0])
+    more = int(np.sum(bad)) - 1
+    others = f" (and {more} more such cell{'s' if more > 1 else ''})" if more else ""
+    return row, column, f"{noun} {names[column]!r}, row {row}{others}"
+
+
+def read_table(
+    data: Any, *, noun: str, prefix: str, zones: Sequence[str | None] | None = None
+) -> Table:
+    """Split `data` into named columns; a flat array, list or series is one column.
+
+    Times with a zone are read as local wall-clock times, in `zones[c]` if that is given.
+    """
+    try:
+        native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+    except DuplicateError as error:
+        raise ValueError(f"{noun}s: {error}\nRename or drop the doubles.") from error
+    if isinstance(native, nw.Series | nw.DataFrame):
+        named = isinstance(native, nw.DataFrame)
+        series, names = _series_of(native, noun, prefix)
+    else:
+        named = False
+        series, names = _arrays_of(data, noun, prefix)
+    wanted = zones if zones is not None and len(zones) == len(names) else [None] * len(names)
+    triples = zip(series, names, wanted, strict=True)
+    return Table(tuple(_column(noun, *triple) for triple in triples), named, noun)
+
+
+def as_numbers(column: Column, noun: str) -> Float[np.ndarray, " N"]:
+    """The values as float64 with NaN where they are missing; everything else is refused."""
+    if column.values.dtype.kind in "fiub":
+        return column.values.astype(np.float64)
+    if is_time(column):
+        _refuse(noun, column, 0, "Accepted are numbers.")
+    return np.array(
+        [_as_number(value, column, row, noun) for row, value in enumerate(column.values)],
+        dtype=np.float64,
+    )
+
+
+def is_time(column: Column) -> bool:
+    """Whether the column holds time stamps."""
+    return column.values.dtype.kind == "M"
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT and the missing values of data-frame packages."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.datetime64) and bool(np.isnan(value))
+
+
+def _series_of(
+    native: nw.Series | nw.DataFrame, noun: str, prefix: str
+) -> tuple[list[nw.Series], list[str]]:
+    if isinstance(native, nw.Series):
+        return [native], [prefix if native.name in (None, "") else str(native.name)]
+    names = [str(name) for name in native.columns]
+    _check_names(names, noun)
+    return [native[:, c] for c in range(len(names))], names
+
+
+def _arrays_of(data: Any, noun: str, prefix: str) -> tuple[list[np.ndarray], list[str]]:
+    try:
+        array = np.asarray(data)
+    except ValueError as error:  # numpy's word for rows of different lengths
+        raise ValueError(
+            f"{noun}s could not be read as a table: {error} Accepted are arrays, lists of equally "
+            "long rows, and data frames."
+        ) from error
+    if array.ndim not in (1, 2):
+        found = f"an array of shape {array.shape}" if array.ndim else f"{type(data).__name__}"
+        raise ValueError(
+            f"{noun}s: found {found}. Accepted are one column, a table of rows and columns, or a "
+            "data frame (a lazy one after .collect()). Reshape the data, for example with "
+            ".reshape(-1, 1)."
+        )
+    if array.ndim == 1:
+        return [array], [prefix]
+    return list(array.T), [f"{prefix}{c}" for c in range(array.shape[1])]
+
+
+def _check_names(names: Sequence[str], noun: str) -> None:
+    doubles = sorted({name for name in names if names.count(name) > 1})
+    if doubles:
+        raise ValueError(
+            f"{noun}s: found the name {listed(doubles)} more than once among {listed(names)}. "
+            "Names must differ: rename or drop the doubles."
+        )
+
+
+def _column(noun: str, values: nw.Series | np.ndarray, name: str, zone: str | None) -> Column:
+    """One column in numpy: numbers, wall-clock times, or whatever else it holds."""
+    if isinstance(values, nw.Series):
+        return _from_series(values, name, zone)
+    first = next((v for v in values if not is_missing(v)), None) if values.dtype == object else None
+    if isinstance(first, datetime.date | np.datetime64):
+        return _from_time_objects(Column(name, values), noun, zone)
+    return Column(name, values)
+
+
+def _from_series(series: nw.Series, name: str, zone: str | None) -> Column:
+    dtype = series.dtype
+    if dtype == nw.Boolean or dtype.is_numeric():
+        return Column(name, series.cast(nw.Float64).to_numpy())
+    if not isinstance(dtype, nw.Datetime) or dtype.time_zone is None:
+        return _column("", series.to_numpy(), name, zone)
+    here = series if zone is None else series.dt.convert_time_zone(zone)
+    return Column(name, here.dt.replace_time_zone(None).to_numpy(), dtype.time_zone)
+
+
+def _from_time_objects(column: Column, noun: str, zone: str | None) -> Column:
+    """Python dates and datetimes as datetime64, on the wall clock of their (one) time zone."""
+    zones: dict[str | None, int] = {}
+    times = np.full(len(column.values), "NaT", dtype="datetime64[us]")
+    for row, value in enumerate(column.values):
+        if is_missing(value):
+            continue
+        if not isinstance(value, datetime.date | np.datetime64):
+            _refuse(noun, column, row, "Accepted are times, as in the rows above it.")
+        zones.setdefault(_zone_of(value), row)
+        times[row] = _wall_clock(value, zone)
+    if len(zones) > 1:
+        (one, _), (other, row) = list(zones.items())[:2]
+        raise ValueError(
+            f"{noun} {column.name!r}, row {row}: found a time in zone {other}, after times in zone "
+            f"{one}. Accepted is one zone per column. Convert the times to one named zone first."
+        )
+    return Column(column.name, times, next(iter(zones)))
+
+
+def _zone_of(value: Any) -> str | None:
+    zone = getattr(value, "tzinfo", None)
+    return None if zone is None else str(zone)
+
+
+def _wall_clock(value: Any, zone: str | None) -> Any:
+    if getattr(value, "tzinfo", None) is None:
+        return value
+    return (value.astimezone(ZoneInfo(zone)) if zone else value).replace(tzinfo=None)
+
+
+def _as_number(value: Any, column: Column, row: int, noun: str) -> float:
+    if is_missing(value):
+        return np.nan
+    try:
+        if isinstance(value, complex | datetime.timedelta | np.timedelta64 | datetime.date):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        return _refuse(noun, column, row, "Accepted are numbers.")
+
+
+def _refuse(noun: str, column: Column, row: int, accepted: str) -> NoReturn:
+    value = column.values[row]
+    value = value.item() if isinstance(value, np.generic) else value
+    advice = "Convert the column"
+    if isinstance(value, str):
+        advice = "Convert text to numbers or to datetimes, and categories to 0/1 columns"
+    elif isinstance(value, datetime.timedelta | np.timedelta64):
+        advice = "Divide durations by one hour, or another unit, to make them numbers"
+    raise ValueError(
+        f"{noun} {column.name!r}, row {row}: found {value!r} ({type(value).__name__}). {accepted} "
+        f"{advice} first."
+    )
