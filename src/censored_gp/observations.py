@@ -219,7 +219,7 @@ class _Seen(NamedTuple):
 
 
 def _read(data: Any, noun: str = "Output") -> _Seen:
-    table = read_table(data, noun=noun, prefix="y")
+    table = read_table(data, noun=noun, prefix="y", alone="y")
     if not table.columns:
         raise ValueError(f"{noun}s: found no column. Accepted is at least one.")
     columns = [as_numbers(column, noun) for column in table.columns]

@@ -67,10 +67,16 @@ def first_problem(
 
 
 def read_table(
-    data: Any, *, noun: str, prefix: str, zones: Sequence[str | None] | None = None
+    data: Any,
+    *,
+    noun: str,
+    prefix: str,
+    alone: str,
+    zones: Sequence[str | None] | None = None,
 ) -> Table:
     """Split `data` into named columns; a flat array, list or series is one column.
 
+    Columns without names are called `prefix` and their number; one that is flat, `alone`.
     Times with a zone are read as local wall-clock times, in `zones[c]` if that is given.
     """
     try:
@@ -79,10 +85,10 @@ def read_table(
         raise ValueError(f"{noun}s: {error}\nRename or drop the doubles.") from error
     if isinstance(native, nw.Series | nw.DataFrame):
         named = isinstance(native, nw.DataFrame)
-        series, names = _series_of(native, noun, prefix)
+        series, names = _series_of(native, noun, alone)
     else:
         named = False
-        series, names = _arrays_of(data, noun, prefix)
+        series, names = _arrays_of(data, noun, prefix, alone)
     wanted = zones if zones is not None and len(zones) == len(names) else [None] * len(names)
     triples = zip(series, names, wanted, strict=True)
     return Table(tuple(_column(noun, *triple) for triple in triples), named, noun)
@@ -113,16 +119,16 @@ def is_missing(value: Any) -> bool:
 
 
 def _series_of(
-    native: nw.Series | nw.DataFrame, noun: str, prefix: str
+    native: nw.Series | nw.DataFrame, noun: str, alone: str
 ) -> tuple[list[nw.Series], list[str]]:
     if isinstance(native, nw.Series):
-        return [native], [prefix if native.name in (None, "") else str(native.name)]
+        return [native], [alone if native.name in (None, "") else str(native.name)]
     names = [str(name) for name in native.columns]
     _check_names(names, noun)
     return [native[:, c] for c in range(len(names))], names
 
 
-def _arrays_of(data: Any, noun: str, prefix: str) -> tuple[list[np.ndarray], list[str]]:
+def _arrays_of(data: Any, noun: str, prefix: str, alone: str) -> tuple[list[np.ndarray], list[str]]:
     try:
         array = np.asarray(data)
     except ValueError as error:  # numpy's word for rows of different lengths
@@ -138,7 +144,7 @@ def _arrays_of(data: Any, noun: str, prefix: str) -> tuple[list[np.ndarray], lis
             ".reshape(-1, 1)."
         )
     if array.ndim == 1:
-        return [array], [prefix]
+        return [array], [alone]
     return list(array.T), [f"{prefix}{c}" for c in range(array.shape[1])]
 
 
@@ -154,41 +160,47 @@ def _check_names(names: Sequence[str], noun: str) -> None:
 def _column(noun: str, values: nw.Series | np.ndarray, name: str, zone: str | None) -> Column:
     """One column in numpy: numbers, wall-clock times, or whatever else it holds."""
     if isinstance(values, nw.Series):
-        return _from_series(values, name, zone)
+        return _from_series(noun, values, name, zone)
     first = next((v for v in values if not is_missing(v)), None) if values.dtype == object else None
     if isinstance(first, datetime.date | np.datetime64):
         return _from_time_objects(Column(name, values), noun, zone)
     return Column(name, values)
 
 
-def _from_series(series: nw.Series, name: str, zone: str | None) -> Column:
+def _from_series(noun: str, series: nw.Series, name: str, zone: str | None) -> Column:
     dtype = series.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
         return Column(name, series.cast(nw.Float64).to_numpy())
     if not isinstance(dtype, nw.Datetime) or dtype.time_zone is None:
-        return _column("", series.to_numpy(), name, zone)
-    here = series if zone is None else series.dt.convert_time_zone(zone)
+        return _column(noun, series.to_numpy(), name, zone)
+    foreign = zone not in (None, dtype.time_zone)
+    here = series.dt.convert_time_zone(_known_zone(noun, name, zone).key) if foreign else series
     return Column(name, here.dt.replace_time_zone(None).to_numpy(), dtype.time_zone)
 
 
 def _from_time_objects(column: Column, noun: str, zone: str | None) -> Column:
     """Python dates and datetimes as datetime64, on the wall clock of their (one) time zone."""
-    zones: dict[str | None, int] = {}
     times = np.full(len(column.values), "NaT", dtype="datetime64[us]")
-    for row, value in enumerate(column.values):
-        if is_missing(value):
-            continue
+    present = [row for row, value in enumerate(column.values) if not is_missing(value)]
+    own = _zone_of(column.values[present[0]])
+    rules = None if zone is None or own in (None, zone) else _known_zone(noun, column.name, zone)
+    for row in present:
+        value = column.values[row]
         if not isinstance(value, datetime.date | np.datetime64):
             _refuse(noun, column, row, "Accepted are times, as in the rows above it.")
-        zones.setdefault(_zone_of(value), row)
-        times[row] = _wall_clock(value, zone)
-    if len(zones) > 1:
-        (one, _), (other, row) = list(zones.items())[:2]
-        raise ValueError(
-            f"{noun} {column.name!r}, row {row}: found a time in zone {other}, after times in zone "
-            f"{one}. Accepted is one zone per column. Convert the times to one named zone first."
-        )
-    return Column(column.name, times, next(iter(zones)))
+        if _zone_of(value) != own:
+            raise ValueError(
+                f"{noun} {column.name!r}, row {row}: found a time in zone {_zone_of(value)}, after "
+                f"times in zone {own}. Accepted is one zone per column. Convert the times to one "
+                "named zone first."
+            )
+        times[row] = _wall_clock(value, rules)
+    return Column(column.name, times, own)
+
+
+def _wall_clock(value: Any, rules: ZoneInfo | None) -> Any:
+    here = value if rules is None else value.astimezone(rules)
+    return here.replace(tzinfo=None) if isinstance(here, datetime.datetime) else here
 
 
 def _zone_of(value: Any) -> str | None:
@@ -196,10 +208,16 @@ def _zone_of(value: Any) -> str | None:
     return None if zone is None else str(zone)
 
 
-def _wall_clock(value: Any, zone: str | None) -> Any:
-    if getattr(value, "tzinfo", None) is None:
-        return value
-    return (value.astimezone(ZoneInfo(zone)) if zone else value).replace(tzinfo=None)
+def _known_zone(noun: str, name: str, zone: str | None) -> ZoneInfo:
+    """The rules of a named zone, to which other times can be converted."""
+    try:
+        return ZoneInfo(str(zone))
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{noun} {name!r}: found times in another zone than {zone}, and {zone} is not a named "
+            'zone they could be converted to. Convert all times to one named zone ("UTC", '
+            '"Europe/Copenhagen", ...) first.'
+        ) from error
 
 
 def _as_number(value: Any, column: Column, row: int, noun: str) -> float:
@@ -209,7 +227,7 @@ def _as_number(value: Any, column: Column, row: int, noun: str) -> float:
         if isinstance(value, complex | datetime.timedelta | np.timedelta64 | datetime.date):
             raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return _refuse(noun, column, row, "Accepted are numbers.")
 
 
