@@ -1,0 +1,48 @@
+# Every target does its own set-up: python3 (>= 3.11) and make are all that must be there.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test slow lint format docs bench clean
+
+help:  ## Say what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */  make \1\t/' | expand -t 16
+
+setup: $(READY)  ## Create .venv and install the package with its tools
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; say which: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	@# Older pips know no dependency groups.
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
+	@touch $@
+
+demo: $(READY)  ## Fit HMOCGP to a bike share that runs out of bikes; print a table, draw a figure
+	$(BIN)/censored-gp demo
+
+test: $(READY) lint docs  ## All checks: lint, types, tests, docs
+	$(BIN)/python -m pytest -n 2
+
+slow: $(READY)  ## The tests that take long
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(READY)  ## Style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright --warnings
+
+format: $(READY)  ## Mend style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: $(READY)  ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: $(READY)  ## Run every benchmark
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:  ## Remove what make has made
+	rm -rf .venv site out .pytest_cache .ruff_cache

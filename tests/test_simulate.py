@@ -1,0 +1,125 @@
+"""The worlds keep the promises that their docstrings make."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from censored_gp import simulate
+
+
+def test_a_seed_makes_a_world():
+    same = [simulate.bike_share(days=3, seed=s) for s in (1, 1, 2)]
+    np.testing.assert_array_equal(same[0].demand, same[1].demand)
+    assert np.any(same[0].demand != same[2].demand)
+    pairs = [simulate.synthetic_pair(seed=s) for s in (1, 1, 2)]
+    np.testing.assert_array_equal(pairs[0].truth, pairs[1].truth)
+    assert np.any(pairs[0].truth != pairs[2].truth)
+
+
+def test_a_world_cannot_be_changed_and_has_one_row_per_hour():
+    world = simulate.bike_share(days=5, stations=3)
+    assert world.demand.shape == world.censored.shape == world.rate.shape == (120, 3)
+    assert world.names == ("station_1", "station_2", "station_3")
+    assert np.all(np.diff(world.time) == np.timedelta64(1, "h"))
+    assert list(world.inputs()) == ["time", "rain"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        world.rain = world.rain  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_pickups_fall_short_of_demand_only_where_the_flag_says_so():
+    world = simulate.bike_share()
+    np.testing.assert_array_equal(world.observed, np.minimum(world.demand, world.supply))
+    np.testing.assert_array_equal(world.observed[~world.censored], world.demand[~world.censored])
+    assert np.all(world.observed[world.censored] <= world.demand[world.censored])
+    short = world.observed < world.demand
+    assert np.all(world.censored[short])
+    assert 0.15 < world.censored.mean() < 0.4
+    assert short.sum() > 0.5 * world.censored.sum()
+
+
+def test_bikes_are_conserved():
+    world = simulate.bike_share(days=7, docks=20)
+    left = world.supply - world.observed
+    hour = world.time.astype(int) % 24
+    following = np.flatnonzero(hour[1:] != simulate.TIME_OF_REBALANCING)
+    # The supply of an hour is what was left, as far as it fits, plus what came back.
+    assert np.all(world.supply[following + 1] >= np.minimum(left[following], 20))
+    refilled = world.supply[hour == simulate.TIME_OF_REBALANCING]
+    assert np.all(refilled >= round(20 * simulate.STOCK_AFTER_REBALANCING))
+
+
+def test_demand_is_poisson_about_its_rate():
+    world = simulate.bike_share(days=200)
+    z = (world.demand - world.rate) / np.sqrt(world.rate)
+    assert abs(z.mean()) < 0.03
+    assert z.var() == pytest.approx(1.0, abs=0.05)
+
+
+def test_rain_keeps_people_away_and_mornings_are_busy_on_weekdays():
+    world = simulate.bike_share(days=100, shared_shock=0.0, own_shock=0.0)
+    hour = world.time.astype(int) % 24
+    weekday = np.is_busday(world.time.astype("datetime64[D]"))
+    dry, wet = (world.rate[(hour == 8) & weekday & (world.rain == r)].mean() for r in (0, 1))
+    assert wet / dry == pytest.approx(np.exp(-0.7))
+    assert dry > 2 * world.rate[(hour == 8) & ~weekday].mean()
+    assert 0.05 < world.rain.mean() < 0.25
+
+
+def test_stations_share_their_shocks():
+    world = simulate.bike_share(days=100, shared_shock=0.5, own_shock=0.0, rain_effect=0.0)
+    ratio = world.rate[:, 0] / world.rate[:, 1]
+    hour_of_week = world.time.astype(int) % 168
+    for hour in (5, 60, 150):
+        assert np.ptp(ratio[hour_of_week == hour]) < 1e-9
+
+
+def test_observations_bound_the_demand():
+    world = simulate.bike_share(days=4)
+    seen = world.observations()
+    assert seen.names == world.names
+    assert np.all((seen.lower <= world.demand) & (world.demand <= seen.upper))
+    np.testing.assert_array_equal(np.isinf(seen.upper), world.censored)
+
+
+def test_the_pair_is_censored_inside_its_windows_only():
+    pair = simulate.synthetic_pair(seed=3)
+    inside = (pair.x >= 1.3) & (pair.x <= 5.5)
+    np.testing.assert_array_equal(pair.censored[:, 0], inside)
+    assert not pair.censored[:, 1].any()
+    assert pair.x[[0, -1]].tolist() == [0.0, 10.0]
+    assert len(pair.x) == 100
+    assert np.all(pair.observed[pair.censored] <= pair.truth[pair.censored])
+    np.testing.assert_array_equal(pair.observed[~pair.censored], pair.truth[~pair.censored])
+    assert np.all(pair.observations().lower <= pair.truth)
+
+
+def test_the_pair_may_be_censored_elsewhere_and_deeper():
+    windows = (((1.0, 2.0), (4.0, 5.0)), ((1.5, 4.5),))
+    mild, deep = (simulate.synthetic_pair(windows=windows, depth=d) for d in (0.1, 2.0))
+    np.testing.assert_array_equal(mild.truth, deep.truth)
+    np.testing.assert_array_equal(mild.censored, deep.censored)
+    gap = (deep.truth - deep.observed)[deep.censored] / (mild.truth - mild.observed)[mild.censored]
+    np.testing.assert_allclose(gap, 20.0)
+
+
+def test_the_pair_has_the_covariance_of_its_model():
+    draws = [simulate.synthetic_pair(seed=s, n=21, correlation=0.6) for s in range(3000)]
+    f = np.stack([d.mean for d in draws])
+    log_scale = np.log(np.stack([d.scale for d in draws]))
+    assert np.mean(f[:, 5] ** 2, axis=0) == pytest.approx([1.0, 1.0], abs=0.08)
+    assert np.mean(f[:, 5, 0] * f[:, 5, 1]) == pytest.approx(0.6, abs=0.06)
+    # x = 2.5 and x = 3: the mean of two RBF kernels, of lengthscales 0.7 and 2.
+    expected = np.mean(np.exp(-0.5 * (0.5 / np.array([0.7, 2.0])) ** 2))
+    assert np.mean(f[:, 5, 0] * f[:, 6, 0]) == pytest.approx(expected, abs=0.08)
+    assert log_scale.mean() == pytest.approx(np.log(0.2), abs=0.02)
+    assert log_scale[:, 5].std(axis=0) == pytest.approx([0.5, 0.5], abs=0.03)
+
+
+def test_the_noise_of_the_pair_has_its_scale():
+    z = [(p.truth - p.mean) / p.scale for p in map(_drawn, range(30))]
+    assert np.std(z) == pytest.approx(1.0, abs=0.03)
+
+
+def _drawn(seed):
+    return simulate.synthetic_pair(seed=seed)
