@@ -1,0 +1,285 @@
+"""The contract for one datum given its parameters, and all that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Key
+
+from censored_gp.likelihoods.inverse import invert
+from censored_gp.likelihoods.support import Support
+from censored_gp.links import Link, as_link
+from censored_gp.quadrature import gauss_hermite
+from censored_gp.tails import log1mexp, log_count_interval, log_interval, log_ndtr
+
+Role = Literal["mean", "scale", "shape"]
+KINDS = ("exact", "right", "left", "interval")
+"""What an interval can be, besides missing."""
+MOMENT_NODES = 40
+
+
+class Parameter(NamedTuple):
+    """One parameter of a family: what it is called, its default link and what it governs."""
+
+    name: str
+    link: str
+    role: Role
+
+
+class Likelihood(eqx.Module):
+    """One datum Y given theta = (theta_1, ..., theta_J).
+
+    A family gives `parameters`, `support`, `log_density`, and `log_cdf` or `log_survival` (both,
+    if it is to be right far out in both tails). Everything else follows, and is overridden only
+    where a closed form is better. All methods are elementwise over broadcasting arrays.
+
+    A link may be exchanged by naming its parameter: `Gaussian(scale="softplus")`.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]]
+    support: ClassVar[Support]
+    rescale: ClassVar[Literal["affine", "scale", "none"]] = "none"
+    """Which change of unit of Y stays within the family."""
+
+    links: tuple[Link, ...] = eqx.field(static=True)
+
+    def __init__(self, **links: str | Link) -> None:
+        names = [parameter.name for parameter in self.parameters]
+        unknown = sorted(set(links) - set(names))
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__} has no parameter {unknown[0]!r}: links can be given "
+                f"for {', '.join(names)}"
+            )
+        self.links = tuple(as_link(links.get(p.name, p.link)) for p in self.parameters)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a family without a tail: each default would wait for the other."""
+        super().__init_subclass__(**kwargs)
+        given = set().union(*(vars(c) for c in cls.__mro__[: cls.__mro__.index(Likelihood)]))
+        if not given & {"log_cdf", "log_survival"}:
+            raise TypeError(f"{cls.__name__} must define log_cdf or log_survival")
+
+    def __repr__(self) -> str:
+        pairs = zip(self.parameters, self.links, strict=True)
+        chosen = [f"{p.name}={k.name!r}" for p, k in pairs if k.name != p.link]
+        return f"{type(self).__name__}({', '.join(chosen)})"
+
+    def theta(self, *gamma: Float[ArrayLike, "..."]) -> tuple[Float[Array, "..."], ...]:
+        """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""
+        return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
+
+    def log_density(
+        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
+    ) -> Float[Array, "..."]:
+        """Return log p(y | theta): a density, or the probability of y if Y is discrete."""
+        raise NotImplementedError
+
+    def log_cdf(
+        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
+    ) -> Float[Array, "..."]:
+        """Return log P(Y <= y)."""
+        return log1mexp(self.log_survival(y, *theta))
+
+    def log_survival(
+        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
+    ) -> Float[Array, "..."]:
+        """Return log P(Y > y)."""
+        return log1mexp(self.log_cdf(y, *theta))
+
+    def log_tails(
+        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """Return (log P(Y <= y), log P(Y > y)); overridden where one gives the other."""
+        return self.log_cdf(y, *theta), self.log_survival(y, *theta)
+
+    def log_at_least(
+        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
+    ) -> Float[Array, "..."]:
+        """Return log P(Y >= y)."""
+        return self.log_survival(self._just_below(y), *theta)
+
+    def log_interval(
+        self,
+        lower: Float[ArrayLike, "..."],
+        upper: Float[ArrayLike, "..."],
+        *theta: Float[ArrayLike, "..."],
+    ) -> Float[Array, "..."]:
+        """Return log P(lower <= Y <= upper) for finite lower < upper inside the support."""
+        tails_lower = self.log_tails(self._just_below(lower), *theta)
+        tails_upper = self.log_tails(upper, *theta)
+        rule = log_count_interval if self.support.discrete else log_interval
+        return rule(lambda y: self.log_density(y, *theta), tails_lower, tails_upper, lower, upper)
+
+    def log_likelihood(
+        self,
+        lower: Float[ArrayLike, "..."],
+        upper: Float[ArrayLike, "..."],
+        *theta: Float[ArrayLike, "..."],
+        kinds: tuple[str, ...] = KINDS,
+    ) -> Float[Array, "..."]:
+        """Return log P(lower <= Y <= upper), the log density where lower == upper.
+
+        Either bound may be infinite; both infinite is missing and contributes 0. `kinds`
+        may name the kinds of interval that occur, so that no others are compiled.
+        """
+        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+        lower, upper = self._to_support(lower, upper)
+        masks = self._kinds(lower, upper)
+        terms: dict[str, Callable] = {
+            "exact": lambda a, b, *t: self.log_density(a, *t),
+            "right": lambda a, b, *t: self.log_at_least(a, *t),
+            "left": lambda a, b, *t: self.log_cdf(b, *t),
+            "interval": self.log_interval,
+        }
+        total = jnp.zeros(lower.shape)
+        for kind in kinds:
+            total = total + self._where(masks[kind], terms[kind], lower, upper, theta)
+        return total
+
+    def mean(self, *theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return E[Y | theta], by default the integral of the quantile function."""
+        return self.moments_within(-np.inf, np.inf, *theta)[0]
+
+    def variance(self, *theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return Var[Y | theta], by default from the integral of the quantile function."""
+        return self.moments_within(-np.inf, np.inf, *theta)[1]
+
+    def quantile(
+        self, u: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
+    ) -> Float[Array, "..."]:
+        """Return the smallest y with P(Y <= y) >= u."""
+        return self._quantile(jnp.log(u), jnp.log1p(-jnp.asarray(u)), *theta)
+
+    def quantile_within(
+        self,
+        u: Float[ArrayLike, "..."],
+        lower: Float[ArrayLike, "..."],
+        upper: Float[ArrayLike, "..."],
+        *theta: Float[ArrayLike, "..."],
+    ) -> Float[Array, "..."]:
+        """Return the quantile at u of Y given lower <= Y <= upper, right in far tails too."""
+        return self._quantile_within(jnp.log(u), jnp.log1p(-jnp.asarray(u)), lower, upper, *theta)
+
+    def moments_within(
+        self,
+        lower: Float[ArrayLike, "..."],
+        upper: Float[ArrayLike, "..."],
+        *theta: Float[ArrayLike, "..."],
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """Return mean and variance of Y given lower <= Y <= upper; bounds may be infinite.
+
+        E[g(Y)] = int g(F^-1(Phi(z))) phi(z) dz, by Gauss-Hermite quadrature.
+        """
+        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+        nodes, weights = gauss_hermite(MOMENT_NODES)
+        z = jnp.asarray(nodes).reshape((-1,) + (1,) * lower.ndim)
+        y = self._quantile_within(log_ndtr(z), log_ndtr(-z), lower, upper, *theta)
+        mean = jnp.tensordot(weights, y, axes=1)
+        return mean, jnp.tensordot(weights, (y - mean) ** 2, axes=1)
+
+    def sample(
+        self, key: Key[Array, ""], shape: tuple[int, ...], *theta: Float[ArrayLike, "..."]
+    ) -> Float[Array, "..."]:
+        """Return independent draws of Y, of a shape the parameters broadcast to."""
+        return self.quantile(jax.random.uniform(key, shape, float, minval=1e-300), *theta)
+
+    def start(self, values: Float[np.ndarray, "n"]) -> tuple[float, ...]:
+        """Return starting parameters from observed values or bounds, however few or odd."""
+        location = self.as_location(finite(values))
+        guess = {"mean": float(np.mean(location)), "scale": spread(finite(values)), "shape": 1.0}
+        return tuple(guess[p.role] for p in self.parameters)
+
+    def as_location(self, values: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+        """Return the first parameter that each value alone would suggest, inside its domain."""
+        return self.support.nudge(values)
+
+    def latent_spread(self, values: Float[np.ndarray, "n"]) -> float:
+        """Return a starting standard deviation of the latent function of the first parameter."""
+        latent = np.asarray(self.links[0].inverse(self.as_location(finite(values))))
+        return spread(latent[np.isfinite(latent)])
+
+    def _just_below(self, y: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return the largest value less than y, as far as probabilities go."""
+        return jnp.asarray(y) - 1.0 if self.support.discrete else jnp.asarray(y)
+
+    def _to_support(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Return bounds at whole numbers for a discrete Y: 2.5 to 4.5 is 3 to 4."""
+        return (jnp.ceil(lower), jnp.floor(upper)) if self.support.discrete else (lower, upper)
+
+    def _kinds(self, lower: Array, upper: Array) -> dict[str, Bool[Array, "..."]]:
+        """Return which cells are of which kind; a bound that excludes nothing is no bound."""
+        exact = lower == upper
+        below, above = lower > self.support.lower, upper < self.support.upper
+        return {
+            "exact": exact,
+            "right": ~exact & below & ~above,
+            "left": ~exact & ~below & above,
+            "interval": ~exact & below & above,
+        }
+
+    def _where(
+        self, mask: Bool[Array, "..."], term: Callable, lower: Array, upper: Array, theta: list
+    ) -> Float[Array, "..."]:
+        """Return the term where mask, 0 elsewhere; skipped at run time if there is no such cell.
+
+        Elsewhere its arguments are replaced by harmless ones: an infinite bound or parameter
+        there must not make a NaN of a gradient that is multiplied by zero.
+        """
+        inside = self.support.inside
+        lower, upper = jnp.where(mask, lower, inside[0]), jnp.where(mask, upper, inside[1])
+        harmless = self.theta(*([0.0] * len(theta)))
+        theta = [jnp.where(mask, t, h) for t, h in zip(theta, harmless, strict=True)]
+        value = lax.cond(
+            jnp.any(mask), lambda: term(lower, upper, *theta), lambda: jnp.zeros(mask.shape)
+        )
+        return jnp.where(mask, value, 0.0)
+
+    def _quantile(self, log_u: Array, log_rest: Array, *theta: Any) -> Float[Array, "..."]:
+        """Return y with log P(Y <= y) = log_u and log P(Y > y) = log_rest."""
+        log_u, log_rest, *theta = jnp.broadcast_arrays(log_u, log_rest, *theta)
+        return invert(
+            lambda y: self.log_tails(y, *theta),
+            lambda y: self.log_density(y, *theta),
+            log_u,
+            log_rest,
+            self.support,
+        )
+
+    def _quantile_within(
+        self, log_u: Array, log_rest: Array, lower: Any, upper: Any, *theta: Any
+    ) -> Float[Array, "..."]:
+        """Return the quantile of Y given the bounds, its level given as two logs."""
+        lower, upper = self._to_support(jnp.asarray(lower, float), jnp.asarray(upper, float))
+        mass = self.log_likelihood(lower, upper, *theta)
+        bounded_below, bounded_above = lower > self.support.lower, upper < self.support.upper
+        start = self._just_below(jnp.where(bounded_below, lower, self.support.inside[0]))
+        below = jnp.where(bounded_below, self.log_cdf(start, *theta), -jnp.inf)
+        end = jnp.where(bounded_above, upper, self.support.inside[1])
+        above = jnp.where(bounded_above, self.log_survival(end, *theta), -jnp.inf)
+        y = self._quantile(
+            jnp.logaddexp(below, log_u + mass), jnp.logaddexp(above, log_rest + mass), *theta
+        )
+        return jnp.where(lower == upper, lower, jnp.clip(y, lower, upper))
+
+
+def finite(values: Float[np.ndarray, "n"]) -> Float[np.ndarray, "m"]:
+    """Return the finite values, or a single 0 if there are none."""
+    values = np.asarray(values, float).ravel()
+    values = values[np.isfinite(values)]
+    return values if values.size else np.zeros(1)
+
+
+def spread(values: Float[np.ndarray, "n"]) -> float:
+    """Return the standard deviation, or a hundredth of the mean, or 1: never zero."""
+    if values.size and np.std(values) > 1e-9 * np.max(np.abs(values)):
+        return float(np.std(values))
+    centre = float(np.abs(np.mean(values))) if values.size else 0.0
+    return 0.01 * centre if centre > 0 else 1.0

@@ -1,0 +1,94 @@
+"""Links: from an unbounded latent value to a parameter in its domain, and back."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+
+class Link(eqx.Module):
+    """An increasing, smooth map theta = g(f). Has no arrays, so it may be a static field."""
+
+    name: ClassVar[str]
+
+    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return the parameter theta = g(f)."""
+        raise NotImplementedError
+
+    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return the latent f = g^-1(theta)."""
+        raise NotImplementedError
+
+
+class Identity(Link):
+    """theta = f, for parameters on the whole line."""
+
+    name: ClassVar[str] = "identity"
+
+    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return f itself."""
+        return jnp.asarray(f)
+
+    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return theta itself."""
+        return jnp.asarray(theta)
+
+
+class Exp(Link):
+    """theta = exp(f), for positive parameters whose effects multiply."""
+
+    name: ClassVar[str] = "exp"
+
+    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return exp(f)."""
+        return jnp.exp(f)
+
+    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return log(theta)."""
+        return jnp.log(theta)
+
+
+class Softplus(Link):
+    """theta = log(1 + exp(f)), for positive parameters that are linear in f when large."""
+
+    name: ClassVar[str] = "softplus"
+
+    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return log(1 + exp(f))."""
+        return jax.nn.softplus(f)
+
+    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return log(exp(theta) - 1) = theta + log(1 - exp(-theta))."""
+        return theta + jnp.log(-jnp.expm1(-jnp.asarray(theta)))
+
+
+class Logistic(Link):
+    """theta = 1 / (1 + exp(-f)), for parameters between 0 and 1."""
+
+    name: ClassVar[str] = "logistic"
+
+    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return 1 / (1 + exp(-f))."""
+        return jax.nn.sigmoid(f)
+
+    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        """Return log(theta / (1 - theta))."""
+        return jnp.log(theta) - jnp.log1p(-jnp.asarray(theta))
+
+
+LINKS: dict[str, type[Link]] = {kind.name: kind for kind in (Identity, Exp, Softplus, Logistic)}
+"""The links that can be asked for by name."""
+
+
+def as_link(link: str | Link) -> Link:
+    """Return the link of that name, or the link itself."""
+    if isinstance(link, Link):
+        return link
+    if isinstance(link, str) and link in LINKS:
+        return LINKS[link]()
+    raise ValueError(f"unknown link {link!r}: give one of {', '.join(LINKS)}, or a Link instance")
