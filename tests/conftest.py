@@ -1,12 +1,9 @@
 """Fixtures that every test shares."""
 
-import os
 from pathlib import Path
 
 import jax
 import pytest
-
-PROJECT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(autouse=True)
@@ -16,11 +13,12 @@ def float64():
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def data_folder() -> Path:
     """The folder of real data; tests that need it are skipped, visibly, where it is absent."""
-    named = os.environ.get("CENSORED_GP_DATA")
-    folder = Path(named) if named else PROJECT.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"real data absent: no folder {folder} (set CENSORED_GP_DATA)")
-    return folder
+    from censored_gp import datasets
+
+    try:
+        return datasets.data_folder()
+    except FileNotFoundError as absent:
+        pytest.skip(str(absent))

@@ -20,7 +20,7 @@ FOLDER_VARIABLE = "CENSORED_GP_DATA"
 NEW_YORK_FILE = "citibike_3711_366_2018.csv.gz"
 NEW_YORK_START = "2018-06-01T00"
 NEW_YORK_SPLIT = (732, 293, 440)
-WEATHER = ("temperature", "dew_point_temperature", "humidity", "wind_speed")
+WEATHER = ("temperature", "dew_point_temperature", "precip_prob", "humidity", "wind_speed")
 WET = ("rain", "snow", "sleet")
 
 

@@ -1,0 +1,122 @@
+"""Rules of the house that no other tool checks."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+PACKAGE = PROJECT / "src" / "censored_gp"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
+
+# From the ground up: a module imports only from modules named before its own.
+LAYERS = (
+    *("runtime", "tails", "links", "quadrature", "tables", "inputs", "observations", "kernels"),
+    *("likelihoods", "prior", "model", "inference", "posterior", "predict"),
+    *("crps", "metrics", "datasets", "simulate", "estimator", "presets"),
+    *("plotting", "report", "fleet", "paper", "cli"),
+)
+
+OPTIONAL = ("matplotlib", "altair", "blackjax", "dask", "distributed", "pooch", "pandas", "polars")
+
+# Written in pieces, so that this file does not trip over itself.
+FORBIDDEN = {
+    "a path of one machine": re.compile(
+        r"(?<![\w/.~-])/(" + "|".join(["wo" + "rk", "tm" + "p", "ro" + "ot", "ho" + "me"]) + r")/"
+    ),
+    "the host of a package index": re.compile(
+        "|".join(["py" + r"pi\.", "python" + r"hosted\.org", "index" + "-url"]), re.I
+    ),
+}
+
+
+def module_of(path: Path) -> str:
+    """The top-level module of the package that a source file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> set[str]:
+    """The top-level modules of the package that a source file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("censored_gp.")}
+    return found
+
+
+def project_files() -> list[Path]:
+    """What a reader of the repository sees, as far as it is text."""
+    kept = [path for path in PROJECT.iterdir() if path.is_file() and path.name != ".git"]
+    for folder in FOLDERS:
+        kept += [path for path in (PROJECT / folder).rglob("*") if path.is_file()]
+    return [path for path in kept if "__pycache__" not in path.parts]
+
+
+def in_fresh_python(code: str) -> str:
+    """What a new interpreter prints."""
+    settings = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=settings
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+def test_files_are_short():
+    code = [path for path in project_files() if path.suffix == ".py"]
+    long = {p.name: n for p in code if (n := len(p.read_text().splitlines())) >= 400}
+    assert not long, "split what has several subjects"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in SOURCES if p.parent != PACKAGE or p.stem != "__init__"], ids=str
+)
+def test_a_module_imports_only_from_below(path):
+    own = module_of(path)
+    assert own in LAYERS, f"give {own} its place in LAYERS"
+    allowed = set(LAYERS[: LAYERS.index(own) + 1])
+    assert not imports_of(path) - allowed, f"{own} imports from above itself"
+
+
+def test_no_file_names_a_machine_or_a_package_index():
+    found = []
+    for path in project_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.name}: {what}" for what, rule in FORBIDDEN.items() if rule.search(text)]
+    assert not found
+
+
+def test_every_module_says_what_it_is():
+    silent = [p.name for p in SOURCES if not ast.get_docstring(ast.parse(p.read_text()))]
+    assert not silent
+
+
+def test_every_public_name_is_documented():
+    code = "import censored_gp as c; print([n for n in c.__all__ if not getattr(c, n).__doc__])"
+    assert in_fresh_python(code) == "[]"
+
+
+def test_importing_the_package_pulls_in_nothing_optional():
+    code = f"import censored_gp, sys; print([m for m in {OPTIONAL} if m in sys.modules])"
+    assert in_fresh_python(code) == "[]"
+
+
+def test_importing_the_package_leaves_the_hosts_precision_alone():
+    code = (
+        "import jax, jax.numpy as jnp, censored_gp\n"
+        "print(jax.config.jax_enable_x64, jnp.ones(1).dtype)"
+    )
+    assert in_fresh_python(code) == "False float32"
