@@ -48,7 +48,9 @@ def _as_columns(value: Any) -> tuple[int | str, ...] | None:
     """One column or several, as a tuple."""
     if value is None:
         return None
-    return (value,) if isinstance(value, str) or np.ndim(value) == 0 else tuple(value)
+    several = (value,) if isinstance(value, str) or np.ndim(value) == 0 else value
+    # Numpy's integers would make the static fields of a pytree unhashable arrays.
+    return tuple(int(c) if isinstance(c, np.integer) else c for c in several)
 
 
 def hyperparameter(
