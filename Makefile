@@ -32,7 +32,7 @@ slow: $(READY)  ## The tests that take long
 lint: $(READY)  ## Style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright --warnings
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(READY)  ## Mend style
 	$(BIN)/ruff check --fix
