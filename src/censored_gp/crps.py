@@ -24,12 +24,12 @@ PANEL_PROBABILITIES = (1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-4)
 
 
 def crps_integral(
-    cdf: Callable[[Cells], Cells],
+    cdf: Callable[[Float[np.ndarray, "N D"]], Float[np.ndarray, "N D"]],
     quantiles: Float[np.ndarray, "P N D"],
     discrete: Bool[np.ndarray, " D"],
-    known: tuple[Cells, Cells],
+    known: tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]],
     within: Bounds = (-np.inf, np.inf),
-) -> Cells:
+) -> Float[np.ndarray, "N D"]:
     """Return `∫ (F(x) - 1{y <= x})² dx` over the x where the indicator is known.
 
     That is below `known[0]` and from `known[1]` on, and between the limits `within`;
@@ -105,7 +105,7 @@ def _lattice_moments(width: Cells) -> Float[np.ndarray, "N D S"]:
     h = 2 / width
     coefficients = (1.0, -1 / 24, 7 / 5760, -31 / 967680)
 
-    def moment(m: int) -> Cells:
+    def moment(m: int) -> Float[np.ndarray, "N D"]:
         terms = (
             2 * c * h ** (2 * j - 1) * factorial(m) / factorial(m - 2 * j + 1)
             for j, c in enumerate(coefficients)

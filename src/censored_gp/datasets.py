@@ -130,8 +130,12 @@ def new_york(
 
 
 def censor(
-    truth: Cells, probability: Cells, seed: int, *, whole_numbers: bool = True
-) -> tuple[Cells, Bool[np.ndarray, "N D"]]:
+    truth: Float[np.ndarray, "N D"],
+    probability: Float[np.ndarray, "N D"],
+    seed: int,
+    *,
+    whole_numbers: bool = True,
+) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
     """Hide part of the truth: return what is then observed, and where it is censored.
 
     Each cell is censored with its probability, and then shows a uniform draw from 0 to the truth.

@@ -35,7 +35,7 @@ class Distribution(Protocol):
         ...
 
     @property
-    def mean(self) -> Cells:
+    def mean(self) -> Float[np.ndarray, "N D"]:
         """The predictive mean."""
         ...
 
@@ -43,11 +43,13 @@ class Distribution(Protocol):
         """The quantiles at a list of P probabilities."""
         ...
 
-    def cdf(self, y: Cells, /) -> Cells:
+    def cdf(self, y: Float[np.ndarray, "N D"], /) -> Float[np.ndarray, "N D"]:
         """P(Y <= y)."""
         ...
 
-    def log_probability(self, lower: Cells, upper: Cells, /) -> Cells:
+    def log_probability(
+        self, lower: Float[np.ndarray, "N D"], upper: Float[np.ndarray, "N D"], /
+    ) -> Float[np.ndarray, "N D"]:
         """log P(lower <= Y <= upper); the log density where the two are equal."""
         ...
 
@@ -66,11 +68,11 @@ class PIT(NamedTuple):
     lower: Cells
     upper: Cells
 
-    def mid(self) -> Cells:
+    def mid(self) -> Float[np.ndarray, "N D"]:
         """Return the middle of each interval: the mid-PIT of discrete outputs."""
         return (self.lower + self.upper) / 2
 
-    def randomised(self, seed: int) -> Cells:
+    def randomised(self, seed: int) -> Float[np.ndarray, "N D"]:
         """Draw uniformly from each interval: uniform on [0, 1] where the prediction is right."""
         u = np.random.default_rng(seed).uniform(size=self.lower.shape)
         return self.lower + u * (self.upper - self.lower)
@@ -108,7 +110,7 @@ def nlpd(
     return (_mean if per_point else _sum)(cells, per_output)
 
 
-def nlpd_cells(prediction: Distribution, truth: Truth) -> Cells:
+def nlpd_cells(prediction: Distribution, truth: Truth) -> Float[np.ndarray, "N D"]:
     """Return the terms of `nlpd`, one per cell."""
     lower, upper, known = _read(truth, prediction.mean)
     return np.where(known, -prediction.log_probability(lower, upper), np.nan)
@@ -162,7 +164,9 @@ def crps(
     return _mean(crps_cells(prediction, truth, within=within), per_output)
 
 
-def crps_cells(prediction: Distribution, truth: Truth, *, within: Limits | None = None) -> Cells:
+def crps_cells(
+    prediction: Distribution, truth: Truth, *, within: Limits | None = None
+) -> Float[np.ndarray, "N D"]:
     """Return the terms of `crps`, one per cell."""
     lower, upper, known = _read(truth, prediction.mean)
     low, high = (-np.inf, np.inf) if within is None else within
