@@ -100,9 +100,8 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
     table = read_table(X, noun="Input", prefix="x", alone="x0", zones=zones)
     if not table.columns or not len(table.columns[0].values):
         raise ValueError("Inputs: found no rows or no columns. Accepted is at least one of each.")
+    table = table if columns is None else _checked_against(columns, table)
     known = _training_columns(table) if columns is None else columns
-    if columns is not None:
-        _check_alike(table, columns)
     pairs = zip(table.columns, known.origin, strict=True)
     return np.stack([_centred(column, origin) for column, origin in pairs], axis=1), known
 
@@ -158,8 +157,8 @@ def hours_since(times: Shaped[np.ndarray, " N"], origin: np.datetime64) -> Float
     return 24.0 * (days - first_day).astype(np.int64) + time_of_day / np.timedelta64(1, "h")
 
 
-def _check_alike(table: Table, columns: Columns) -> None:
-    """Refuse new data whose columns are not those of the training data."""
+def _checked_against(columns: Columns, table: Table) -> Table:
+    """New data under the names of the training data, refused if their columns are other ones."""
     if len(table.columns) != len(columns.names):
         raise ValueError(
             f"Inputs: found {len(table.columns)} column(s) ({listed(table.names)}). Accepted are "
@@ -170,8 +169,11 @@ def _check_alike(table: Table, columns: Columns) -> None:
             f"Inputs: found the columns {listed(table.names)}. Accepted are those of the training "
             f"data in their order: {listed(columns.names)}. Rename or reorder the columns."
         )
-    for column, was_time, zone in zip(table.columns, columns.is_time, columns.zones, strict=True):
+    pairs = zip(table.columns, columns.names, strict=True)
+    named = tuple(column._replace(name=name) for column, name in pairs)
+    for column, was_time, zone in zip(named, columns.is_time, columns.zones, strict=True):
         _check_kind(column, was_time, zone)
+    return table._replace(columns=named)
 
 
 def _check_kind(column: Column, was_time: bool, zone: str | None) -> None:
