@@ -1,0 +1,175 @@
+"""The evidence lower bound, Eq. (7) and Eq. (12): its only home.
+
+q is a Gaussian over the whitened weights v of each role, kept as Gaussian sites: one pair
+(h, Lambda) for each row, output and parameter, standing for exp(h gamma - Lambda gamma^2 / 2). So
+
+    P = I + sum_d Psi_d' diag(Lambda_d) Psi_d,      b = sum_d Psi_d' (h_d - Lambda_d m_d),
+    q(v) = N(P^-1 b, P^-1),      gamma_d = m_d + Psi_d v,      Psi_d = Phi * loading_d,
+
+and ELBO = E_q[log p(y | gamma)] - sum over roles of KL(q(v) || N(0, I)).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from censored_gp.inference.terms import Terms, gradient_of_expectation
+from censored_gp.posterior import Weights, flat, marginals
+from censored_gp.prior import LMC, Geometry, Inducing, from_free, geometry
+
+Roles = dict[str, LMC]
+
+
+class Problem(eqx.Module):
+    """What a fit is about, apart from the hyper-parameters: inputs, inducing inputs, cells."""
+
+    inputs: Float[np.ndarray, "N C"]
+    inducing: dict[str, tuple[Inducing, ...]]
+    terms: tuple[Terms, ...]
+    rows: Int[np.ndarray, ""]
+    """How many rows are real; the others only pad the shape."""
+
+    @property
+    def real_rows(self) -> Bool[np.ndarray, "N"]:
+        """Which rows are real."""
+        return np.arange(len(self.inputs)) < self.rows
+
+    def order(self, role: str, lmc: LMC) -> int:
+        """Return the number of weights of a role: the order of its largest matrix."""
+        rank = max((np.shape(a)[2] for a in lmc.mixing), default=0)
+        return rank * sum(len(z.mask) for z in self.inducing[role])
+
+
+class Sites(NamedTuple):
+    """Gaussian sites of one role: exp(h gamma - Lambda gamma^2 / 2) for each cell."""
+
+    linear: Float[Array, "B N D"]
+    precision: Float[Array, "B N D"]
+
+
+class Evaluation(NamedTuple):
+    """One evaluation of the bound: value, gradient and the sites that a full step leads to."""
+
+    elbo: Float[Array, ""]
+    gradient: Roles
+    target: dict[str, Sites]
+
+
+def natural_parameters(
+    phi: Float[Array, "B N M"],
+    loading: Float[Array, "B D R M"],
+    mean: Float[Array, "B D"],
+    sites: Sites,
+) -> tuple[Float[Array, "B W W"], Float[Array, "B W"], Float[Array, ""]]:
+    """Return P, b and the constant sum(h m - Lambda m^2 / 2) of the sites' product with the prior.
+
+    The Gram matrices are per output, so the cost is O(D N M^2) however large the rank is.
+    """
+    blocks, _, rank, size = loading.shape
+    weighted = phi[:, None] * jnp.moveaxis(sites.precision, 2, 1)[..., None]
+    gram = jnp.swapaxes(weighted, 2, 3) @ phi[:, None]
+    half = loading[:, :, None] * gram[:, :, :, None, :]
+    precision = jnp.einsum("bdrm,bdmsk->brmsk", loading, half)
+    precision = precision.reshape(blocks, rank * size, rank * size) + jnp.eye(rank * size)
+    centred = sites.linear - sites.precision * mean[:, None]
+    linear = jnp.einsum("bdrm,bdm->brm", loading, jnp.swapaxes(centred, 1, 2) @ phi)
+    constant = jnp.sum((sites.linear - 0.5 * sites.precision * mean[:, None]) * mean[:, None])
+    return precision, linear.reshape(blocks, -1), constant
+
+
+def solve_weights(
+    precision: Float[Array, "B W W"], linear: Float[Array, "B W"]
+) -> tuple[Weights, Float[Array, ""]]:
+    """Return q(v) = N(P^-1 b, P^-1) and KL(q(v) || N(0, I)), summed over the blocks."""
+    factor = jnp.linalg.cholesky(precision, symmetrize_input=False)
+    identity = jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape)
+    inverse = jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
+    covariance = jnp.swapaxes(inverse, 1, 2) @ inverse
+    mean = jnp.einsum("bwu,bu->bw", covariance, linear)
+    log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)))
+    trace = jnp.sum(inverse**2)
+    divergence = 0.5 * (trace + jnp.sum(mean**2) - mean.size + log_det)
+    return Weights(mean, covariance), divergence
+
+
+def blocked(side_by_side: Float[Array, "N O"], blocks: int) -> Float[Array, "B N D"]:
+    """Undo :func:`flat`."""
+    rows = len(side_by_side)
+    return jnp.moveaxis(side_by_side.reshape(rows, blocks, -1), 0, 1)
+
+
+def _constant_marginals(lmc: LMC, rows: int) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
+    """Return the marginals of a role without kernels; its variance is never looked at."""
+    mean = jnp.broadcast_to(lmc.mean[:, None], (lmc.mean.shape[0], rows, lmc.mean.shape[1]))
+    return mean, jnp.ones_like(mean)
+
+
+def evaluate(
+    free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Float[Array, ""]
+) -> Evaluation:
+    """Return the ELBO with its gradient in the free hyper-parameters, and the next sites.
+
+    The gradient is that of the conjugate surrogate log Z = log of the integral of the sites under
+    the prior, which is the gradient of the ELBO itself when the sites have converged; its adjoint
+    is closed, d log Z / dP = -(P^-1 + v v') / 2 and d log Z / db = v, so neither a Cholesky factor
+    nor an inverse is differentiated.
+    """
+    inputs, rows = jnp.asarray(problem.inputs), len(problem.inputs)
+    varies = {role: lmc.varies for role, lmc in free.items()}
+    shapes, pulls, weights, mean, variance = {}, {}, {}, {}, {}
+    divergence = jnp.zeros(())
+    for role, lmc in free.items():
+        if not varies[role]:
+            mean[role], variance[role] = _constant_marginals(lmc, rows)
+            continue
+        shapes[role], pulls[role] = jax.vjp(
+            lambda f, z=problem.inducing[role]: geometry(from_free(f), z, inputs, jitter), lmc
+        )
+        precision, linear, _ = natural_parameters(*shapes[role][:3], sites[role])
+        weights[role], own = solve_weights(precision, linear)
+        divergence += own
+        mean[role], variance[role] = marginals(shapes[role], weights[role])
+    value, slopes = gradient_of_expectation(
+        problem.terms,
+        {role: flat(m) for role, m in mean.items()},
+        {role: flat(v) for role, v in variance.items()},
+        varies,
+    )
+    gradient, target = {}, {}
+    for role, lmc in free.items():
+        d_mean, d_variance = (blocked(s[role], lmc.mean.shape[0]) for s in slopes)
+        if not varies[role]:
+            gradient[role] = eqx.tree_at(lambda m: m.mean, lmc, jnp.sum(d_mean, axis=1))
+            continue
+        cotangent = surrogate_cotangent(shapes[role], weights[role], sites[role], d_variance)
+        gradient[role] = pulls[role](cotangent)[0]
+        target[role] = next_sites(mean[role], d_mean, d_variance)
+    return Evaluation(value - divergence, gradient, target)
+
+
+def surrogate_cotangent(
+    shape: Geometry, weights: Weights, sites: Sites, d_variance: Float[Array, "B N D"]
+) -> Geometry:
+    """Return the derivative of log Z (and of what the features leave out) in the geometry."""
+    outer = weights.mean[:, :, None] * weights.mean[:, None, :]
+    _, pull = jax.vjp(lambda p, a, m: natural_parameters(p, a, m, sites), *shape[:3])
+    cotangent = (-0.5 * (weights.covariance + outer), weights.mean, jnp.ones(()))
+    return Geometry(*pull(cotangent), d_variance)
+
+
+def next_sites(
+    mean: Float[Array, "B N D"], d_mean: Float[Array, "B N D"], d_variance: Float[Array, "B N D"]
+) -> Sites:
+    """Return the sites of a full natural-gradient step: Lambda = -2 dE/dV, h = dE/dm + Lambda m.
+
+    Where the expected log likelihood is convex the precision would be negative and q improper:
+    there it is zero.
+    """
+    precision = jnp.maximum(-2.0 * d_variance, 0.0)
+    return Sites(d_mean + precision * mean, precision)

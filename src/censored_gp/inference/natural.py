@@ -1,0 +1,259 @@
+"""The default engine: natural-gradient steps on the sites, quasi-Newton on the hyper-parameters.
+
+One evaluation of the bound gives both the next sites and the gradient in the hyper-parameters, so
+the two climb together: every iteration is one site step and one hyper-parameter step. Nothing is
+random.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from censored_gp.inference.ascent import Curvature, from_vector, to_vector
+from censored_gp.inference.elbo import (
+    Evaluation,
+    Problem,
+    Roles,
+    Sites,
+    evaluate,
+    natural_parameters,
+    solve_weights,
+)
+from censored_gp.inference.report import Progress, Report, silent
+from censored_gp.inference.task import Task
+from censored_gp.posterior import Posterior, Weights
+from censored_gp.prior import from_free, geometry, to_free
+from censored_gp.runtime import blas_threads_for
+
+FIRST_JITTER = 1e-9
+LARGEST_JITTER = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class NaturalSettings:
+    """When to stop, and how carefully to go."""
+
+    max_iterations: int = 40
+    tolerance: float = 0.02
+    """The bound has settled when three iterations in a row change it by less than this (nats)."""
+    warm_up: int = 3
+    """Site steps before the hyper-parameters move."""
+    learn: bool = True
+    """Whether the hyper-parameters move at all."""
+
+
+@dataclasses.dataclass
+class State:
+    """Where the climb stands."""
+
+    vector: Float[np.ndarray, "P"]
+    sites: dict[str, Sites]
+    evaluation: Evaluation
+    value: float
+    gradient: Float[np.ndarray, "P"]
+
+
+evaluate_compiled = eqx.filter_jit(evaluate)
+
+
+@eqx.filter_jit
+def mix_sites(
+    sites: dict[str, Sites], target: dict[str, Sites], rho: Float[Array, ""]
+) -> dict[str, Sites]:
+    """Return (1 - rho) lambda + rho lambda*: a damped natural-gradient step."""
+    return jax.tree.map(lambda old, new: (1.0 - rho) * old + rho * new, sites, target)
+
+
+def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
+    """Return sites as informative as the prior at every row: q starts calm and proper."""
+    sites = {}
+    for role, lmc in free.items():
+        if not lmc.varies:
+            continue
+        prior = np.sum([np.sum(np.square(a), axis=2) for a in lmc.mixing], axis=0)
+        shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
+        precision = np.broadcast_to(1.0 / prior[:, None], shape) * problem.real_rows[:, None]
+        sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)
+    return sites
+
+
+class Climb:
+    """One run of the engine over a fixed set of inducing inputs."""
+
+    def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
+        self.problem, self.settings = problem, settings
+        self.jitter = np.float64(jitter)
+        self.trace: list[float] = []
+        self.site_steps = self.hyper_steps = 0
+
+    def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
+        """Evaluate the bound, its gradient and the next sites."""
+        found = evaluate_compiled(free, sites, self.problem, self.jitter)
+        value, gradient = float(found.elbo), to_vector(found.gradient)
+        if not np.all(np.isfinite(gradient)):
+            value = -np.inf
+        self.trace.append(value)
+        return State(to_vector(free), sites, found, value, gradient)
+
+    def run(self, free: Roles, sites: dict[str, Sites], progress: Progress) -> tuple[State, str]:
+        """Climb until the bound settles; return the best state and how it ended."""
+        best = state = self.evaluate(free, sites)
+        if not np.isfinite(state.value):
+            return state, "diverged"
+        curvature, rho, length, calm, refused = Curvature(), 1.0, 1.0, 0, 0
+        try:
+            for iteration in range(self.settings.max_iterations):
+                moving = self.settings.learn and iteration >= self.settings.warm_up
+                step = length * curvature.ascent(state.gradient) * moving
+                sites = mix_sites(state.sites, state.evaluation.target, np.float64(rho))
+                new = self.evaluate(from_vector(state.vector + step, free), sites)
+                self.site_steps += 1
+                self.hyper_steps += moving
+                progress("fitting", iteration + 1, self.settings.max_iterations, best.value)
+                gain = new.value - state.value
+                if moving and not gain > -self._slack(state.value):
+                    rho, length, refused = max(rho / 2, 0.1), length / 3, refused + 1
+                    if refused % 2 == 0:
+                        curvature.forget()
+                    if refused > 8:
+                        return best, "converged" if calm else "out of iterations"
+                    continue
+                if moving:
+                    curvature.learn(step, state.gradient - new.gradient)
+                state, rho, length = new, min(1.0, 1.4 * rho), min(1.0, 2 * length)
+                best = state if state.value > best.value or not moving else best
+                calm = calm + 1 if abs(gain) < self.settings.tolerance else 0
+                if calm >= 3 and (moving or not self.settings.learn):
+                    return best, "converged"
+        except KeyboardInterrupt:
+            return best, "interrupted"
+        return best, "out of iterations"
+
+    def _slack(self, value: float) -> float:
+        """Return by how much the bound may fall in a step: the sites lag behind a little."""
+        return max(1.0, 0.002 * abs(value))
+
+
+MESSAGES = {
+    "converged": "The fit converged.",
+    "out of iterations": (
+        "The fit ran out of iterations before the bound settled; raise max_iterations."
+    ),
+    "interrupted": "The fit was interrupted; this is the best found so far.",
+    "diverged": (
+        "The fit diverged: the bound was not finite at the starting values. Look for extreme "
+        "values in the outputs, or set the kernels' lengthscales by hand."
+    ),
+}
+
+
+def climb(
+    problem: Problem,
+    free: Roles,
+    sites: dict[str, Sites] | None = None,
+    settings: NaturalSettings | None = None,
+    progress: Progress = silent,
+) -> tuple[Roles, dict[str, Sites], float, Report]:
+    """Maximise the ELBO from given free hyper-parameters; return them, the sites and a report."""
+    settings = settings or NaturalSettings()
+    sites = sites or starting_sites(free, problem)
+    order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
+    notes: list[str] = []
+    for jitter in itertools.takewhile(lambda j: j <= LARGEST_JITTER, _jitters()):
+        run = Climb(problem, settings, jitter)
+        with blas_threads_for(order):
+            state, status = run.run(free, sites, progress)
+        if status != "diverged":
+            break
+        notes = [f"The kernel matrices needed a jitter of {10 * jitter:.0e}."]
+    report = Report(
+        status,
+        MESSAGES[status],
+        state.value,
+        tuple(run.trace),
+        run.site_steps,
+        run.hyper_steps,
+        () if status == "diverged" else tuple(notes),
+    )
+    return from_vector(state.vector, free), state.sites, jitter, report
+
+
+def _jitters():
+    """Yield growing jitters."""
+    jitter = FIRST_JITTER
+    while True:
+        yield jitter
+        jitter *= 10
+
+
+@eqx.filter_jit
+def weights_from_sites(
+    free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Float[Array, ""]
+) -> dict[str, Weights]:
+    """Return q(v) of every role that varies, from its sites."""
+    found = {}
+    for role, lmc in free.items():
+        if lmc.varies:
+            shape = geometry(
+                from_free(lmc), problem.inducing[role], jnp.asarray(problem.inputs), jitter
+            )
+            precision, linear, _ = natural_parameters(*shape[:3], sites[role])
+            found[role], _ = solve_weights(precision, linear)
+    return found
+
+
+SHORTER = (1.0, 1.0 / 3.0)
+"""Factors on the lengthscales of smooth kernels among which the bound chooses a start."""
+
+
+def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior, Report]:
+    """Fit the task's model: choose a start by the bound, climb, and refine the inducing inputs.
+
+    If the fitted lengthscales are so short that the inducing inputs no longer carry the kernels,
+    they are picked anew and the climb goes on from where it was: the sites are per row.
+    """
+    settings = settings or NaturalSettings()
+    problem, free = _best_start(task, settings)
+    sites, reports = None, []
+    for _ in range(3):
+        free, sites, jitter, report = climb(problem, free, sites, settings, task.progress)
+        reports.append(report)
+        model = task.with_priors({role: from_free(lmc) for role, lmc in free.items()})
+        if report.status == "interrupted" or task.carries(model, problem, jitter):
+            break
+        problem = task.problem(model)
+    weights = weights_from_sites(free, sites, problem, np.float64(jitter))
+    posterior = Posterior(model, problem.inducing, weights, np.float64(jitter))
+    return jax.tree.map(np.asarray, posterior), _joined(reports)
+
+
+def _best_start(task: Task, settings: NaturalSettings) -> tuple[Problem, Roles]:
+    """Return the problem and free hyper-parameters of the start with the highest bound."""
+    found = []
+    look = dataclasses.replace(settings, max_iterations=5, learn=False)
+    starts = task.starts(SHORTER) if settings.learn else [task.model]
+    for model in starts:
+        problem = task.problem(model)
+        free = {role: to_free(lmc) for role, lmc in model.priors.items()}
+        bound = climb(problem, free, None, look)[3].elbo if len(starts) > 1 else 0.0
+        found.append((bound, problem, free))
+    _, problem, free = max(found, key=lambda each: each[0])
+    return problem, free
+
+
+def _joined(reports: list[Report]) -> Report:
+    """Put the reports of successive climbs together: the last one's verdict, all the steps."""
+    return dataclasses.replace(
+        reports[-1],
+        trace=tuple(value for report in reports for value in report.trace),
+        site_steps=sum(report.site_steps for report in reports),
+        hyper_steps=sum(report.hyper_steps for report in reports),
+        notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
+    )

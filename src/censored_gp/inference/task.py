@@ -1,0 +1,97 @@
+"""What every engine is given: the starting model, what was observed, and where."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from censored_gp.inference.elbo import Problem, Roles
+from censored_gp.inference.report import Progress, silent
+from censored_gp.inference.terms import collect_terms, pad_rows
+from censored_gp.model import Model, choose_inducing
+from censored_gp.observations import Observations
+from censored_gp.prior import LMC, geometry
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A model at its starting values with the observations (in model units) and their inputs."""
+
+    model: Model
+    observations: Observations
+    inputs: Float[np.ndarray, "N C"]
+    tolerance: float = 1e-6
+    """Share of a kernel's variance that its inducing inputs may leave out; 0: none."""
+    most_inducing: int = 512
+    """Inducing inputs of one kernel at most."""
+    progress: Progress = silent
+
+    def problem(self, model: Model) -> Problem:
+        """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
+        roles = {role: lmc.outputs for role, lmc in model.priors.items()}
+        return Problem(
+            pad_rows(self.inputs),
+            choose_inducing(model, self.inputs, self.tolerance, self.most_inducing),
+            collect_terms(self.observations, model.likelihoods, roles),
+            np.asarray(len(self.inputs)),
+        )
+
+    def with_priors(self, priors: Roles) -> Model:
+        """Return the model with other hyper-parameters."""
+        priors = jax.tree.map(np.asarray, priors)
+        return dataclasses.replace(self.model, priors=priors)
+
+    def starts(self, factors: tuple[float, ...]) -> list[Model]:
+        """Return the model with the lengthscales of its non-periodic kernels times each factor.
+
+        Without such a kernel there is one start only: the periodic ones start at the spacing of
+        the data.
+        """
+        scaled = [
+            self.with_priors({r: _scaled(lmc, f) for r, lmc in self.model.priors.items()})
+            for f in factors
+        ]
+        same = eqx.tree_equal(scaled[0], scaled[-1])
+        return scaled[:1] if same else scaled
+
+    def carries(self, model: Model, problem: Problem, jitter: float) -> bool:
+        """Whether the inducing inputs still carry the kernels of a fitted model."""
+        enough = max(1e-3, 10 * self.tolerance)
+        return all(
+            float(_share_left_out(lmc, problem.inducing[role], self.inputs, jitter)) < enough
+            or all(z.size >= self.most_inducing for z in problem.inducing[role])
+            for role, lmc in model.priors.items()
+            if lmc.varies
+        )
+
+
+def _scaled(lmc: LMC, factor: float) -> LMC:
+    """Return a role with the lengthscales of its non-periodic kernels multiplied."""
+    kernels = tuple(
+        k if _is_periodic(k) else jax.tree_util.tree_map_with_path(
+            lambda path, leaf: leaf * factor if "lengthscale" in jax.tree_util.keystr(path) else leaf,
+            k,
+        )
+        for k in lmc.kernels
+    )  # fmt: skip
+    return eqx.tree_at(lambda m: m.kernels, lmc, kernels)
+
+
+def _is_periodic(kernel: object) -> bool:
+    """Whether a kernel starts at the spacing of the data, being periodic."""
+    return hasattr(kernel, "period")
+
+
+@eqx.filter_jit
+def _share_left_out(
+    lmc: LMC, inducing: tuple, inputs: Float[Array, "N C"], jitter: float
+) -> Float[Array, ""]:
+    """Return the largest share of prior variance that the features leave out."""
+    shape = geometry(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
+    own = sum(jnp.sum(jnp.square(a), axis=2) for a in lmc.mixing)
+    return jnp.max(shape.left_out / own[:, None])

@@ -1,0 +1,118 @@
+"""The observed cells, sorted by likelihood and by kind, so that each is computed once and cheaply.
+
+A tail costs far more than a density, and a missing cell costs nothing: cells are therefore laid
+out flat, one list for every pair of likelihood and kind (exact, right, left, interval).
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from censored_gp.likelihoods import Likelihood
+from censored_gp.observations import Observations
+from censored_gp.quadrature import grid
+from censored_gp.runtime import bucket
+
+KINDS = ("exact", "right", "left", "interval")
+
+
+class Terms(eqx.Module):
+    """The cells of one kind under one likelihood."""
+
+    row: Int[np.ndarray, "K"]
+    column: Int[np.ndarray, "K J"]
+    """Where each parameter of the cell's output stands among the outputs of its role."""
+    lower: Float[np.ndarray, "K"]
+    upper: Float[np.ndarray, "K"]
+    weight: Float[np.ndarray, "K"]
+    """One, or zero for a cell that only pads the shape."""
+    likelihood: Likelihood
+    roles: tuple[str, ...] = eqx.field(static=True)
+    kind: str = eqx.field(static=True)
+
+    def log_likelihood(self, *theta: Float[Array, "K S"]) -> Float[Array, "K S"]:
+        """Return log p(y | theta), or log P(lower <= Y <= upper | theta), of every cell."""
+        lower, upper = jnp.asarray(self.lower)[:, None], jnp.asarray(self.upper)[:, None]
+        if self.kind == "exact":
+            return self.likelihood.log_density(lower, *theta)
+        if self.kind == "right":
+            return self.likelihood.log_at_least(lower, *theta)
+        if self.kind == "left":
+            return self.likelihood.log_cdf(upper, *theta)
+        return self.likelihood.log_interval(lower, upper, *theta)
+
+    def gather(self, by_role: dict[str, Float[Array, "N D"]]) -> Float[Array, "K J"]:
+        """Pick the values of each cell's parameters out of one array for each role."""
+        picked = [by_role[r][self.row, self.column[:, j]] for j, r in enumerate(self.roles)]
+        return jnp.stack(picked, axis=1)
+
+
+def collect_terms(
+    observations: Observations,
+    likelihoods: tuple[Likelihood, ...],
+    role_outputs: dict[str, tuple[int, ...]],
+) -> tuple[Terms, ...]:
+    """Sort the observed cells by likelihood and kind; missing cells are left out."""
+    masks = dict(
+        exact=observations.is_exact,
+        right=observations.is_right,
+        left=observations.is_left,
+        interval=observations.is_interval,
+    )
+    found = []
+    for likelihood in dict.fromkeys(likelihoods):
+        members = np.array([other == likelihood for other in likelihoods])
+        for kind in KINDS:
+            rows, outputs = np.nonzero(masks[kind] & members)
+            if len(rows):
+                found.append(_terms(observations, likelihood, role_outputs, kind, rows, outputs))
+    return tuple(found)
+
+
+def _terms(
+    observations: Observations,
+    likelihood: Likelihood,
+    role_outputs: dict[str, tuple[int, ...]],
+    kind: str,
+    rows: Int[np.ndarray, "K"],
+    outputs: Int[np.ndarray, "K"],
+) -> Terms:
+    """Build the list of one likelihood and kind, padded by repeating its first cell."""
+    room = bucket(len(rows)) - len(rows)
+    weight = np.concatenate([np.ones(len(rows)), np.zeros(room)])
+    rows, outputs = (np.concatenate([v, np.repeat(v[:1], room)]) for v in (rows, outputs))
+    roles = tuple(parameter.role for parameter in likelihood.parameters)
+    column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
+    lower, upper = observations.lower[rows, outputs], observations.upper[rows, outputs]
+    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind)
+
+
+def expected_log_likelihood(
+    terms: tuple[Terms, ...],
+    mean: dict[str, Float[Array, "N D"]],
+    variance: dict[str, Float[Array, "N D"]],
+    varies: dict[str, bool],
+) -> Float[Array, ""]:
+    """Return E_q[log p(y | gamma)], the first term of Eq. (7) and Eq. (12), by quadrature."""
+    total = jnp.zeros(())
+    for part in terms:
+        nodes, mass = grid(tuple(varies[role] for role in part.roles))
+        centre, spread = part.gather(mean), jnp.sqrt(part.gather(variance))
+        gamma = centre[:, None, :] + spread[:, None, :] * nodes
+        theta = part.likelihood.theta(*jnp.moveaxis(gamma, 2, 0))
+        total += jnp.sum(part.weight * (part.log_likelihood(*theta) @ mass))
+    return total
+
+
+def pad_rows(inputs: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "P C"]:
+    """Round the number of rows up; no cell refers to the rows added, so they carry no weight."""
+    room = bucket(len(inputs)) - len(inputs)
+    return np.concatenate([inputs, np.repeat(inputs[-1:], room, axis=0)])
+
+
+gradient_of_expectation = jax.value_and_grad(expected_log_likelihood, argnums=(1, 2))
+"""The value with dE/dm and dE/dV: what a natural-gradient step is made of."""

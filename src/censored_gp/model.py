@@ -1,0 +1,244 @@
+"""The generative story: a likelihood for each output, a linear model of coregionalization per role.
+
+The six models of the paper are settings of :class:`Design`, not classes:
+
+| name   | roles that vary | coupled | bounds used |
+|--------|-----------------|---------|-------------|
+| NCGP   | mean            | no      | no          |
+| MONCGP | mean            | yes     | no          |
+| CGP    | mean            | no      | yes         |
+| HCGP   | all             | no      | yes         |
+| MOCGP  | mean            | yes     | yes         |
+| HMOCGP | all             | yes     | yes         |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from censored_gp.kernels import Kernel
+from censored_gp.likelihoods import Likelihood
+from censored_gp.observations import Observations
+from censored_gp.prior import LMC, Inducing, features, greedy_inducing, loadings, pad_inducing
+
+SMALL_SPREAD = 0.3
+"""Starting standard deviation of the latent functions that are not means."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """What the model consists of, before any data: likelihoods, kernels and couplings by role."""
+
+    likelihoods: tuple[Likelihood, ...]
+    kernels: dict[str, tuple[Kernel, ...]]
+    """The Q kernels of each role; an empty tuple makes the role a learned constant."""
+    coupled: bool = True
+    rank: int | None = None
+    """R_q of every kernel; None: as many as outputs, at most three."""
+
+    @property
+    def role_outputs(self) -> dict[str, tuple[int, ...]]:
+        """The outputs whose likelihood has a parameter of each role."""
+        found: dict[str, list[int]] = {}
+        for output, likelihood in enumerate(self.likelihoods):
+            for parameter in likelihood.parameters:
+                found.setdefault(parameter.role, []).append(output)
+        return {role: tuple(outputs) for role, outputs in found.items()}
+
+
+class Units(eqx.Module):
+    """The unit each output is computed in: y = shift + scale * (y in that unit)."""
+
+    shift: Float[np.ndarray, "D"]
+    scale: Float[np.ndarray, "D"]
+
+    def apply(self, observations: Observations) -> Observations:
+        """Express bounds in these units."""
+        lower = (observations.lower - self.shift) / self.scale
+        upper = (observations.upper - self.shift) / self.scale
+        return dataclasses.replace(observations, lower=lower, upper=upper)
+
+
+def choose_units(likelihoods: tuple[Likelihood, ...], values: Float[np.ndarray, "N D"]) -> Units:
+    """Choose units from what was observed (bounds included), never from the truth behind it."""
+    shift, scale = np.zeros(len(likelihoods)), np.ones(len(likelihoods))
+    for d, likelihood in enumerate(likelihoods):
+        seen = values[np.isfinite(values[:, d]), d]
+        if likelihood.rescale == "affine":
+            shift[d], scale[d] = seen.mean(), _spread(seen)
+        elif likelihood.rescale == "scale":
+            scale[d] = np.exp(np.log(seen[seen > 0]).mean()) if np.any(seen > 0) else 1.0
+    return Units(shift, scale)
+
+
+def _spread(values: Float[np.ndarray, "K"]) -> float:
+    """Return a positive scale for values that may all be equal."""
+    spread = float(values.std())
+    floor = 1e-8 * float(np.abs(values).max())
+    return spread if spread > floor else max(float(np.abs(values).max()), 1.0)
+
+
+class Model(eqx.Module):
+    """Hyper-parameters of every role, with the likelihoods: all that defines p(y)."""
+
+    priors: dict[str, LMC]
+    likelihoods: tuple[Likelihood, ...]
+
+
+def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
+    """Return the model at its starting values, taken from what was observed (in model units)."""
+    correlation = observed_correlation(values)
+    priors = {}
+    for role, outputs in design.role_outputs.items():
+        starts = [_role_start(design.likelihoods[d], role, values[:, d]) for d in outputs]
+        mean, spread = (np.array(column) for column in zip(*starts, strict=True))
+        kernels = design.kernels.get(role, ())
+        within = correlation[np.ix_(outputs, outputs)]
+        priors[role] = _starting_lmc(design, kernels, outputs, mean, spread, within)
+    return Model(priors, design.likelihoods)
+
+
+def _role_start(
+    likelihood: Likelihood, role: str, values: Float[np.ndarray, "N"]
+) -> tuple[float, float]:
+    """Return the starting mean and standard deviation of one latent parameter."""
+    seen = values[np.isfinite(values)]
+    place = [parameter.role for parameter in likelihood.parameters].index(role)
+    start = float(likelihood.links[place].inverse(np.asarray(likelihood.start(seen)[place])))
+    return start, likelihood.latent_spread(seen) if role == "mean" else SMALL_SPREAD
+
+
+def _starting_lmc(
+    design: Design,
+    kernels: tuple[Kernel, ...],
+    outputs: tuple[int, ...],
+    mean: Float[np.ndarray, "D"],
+    spread: Float[np.ndarray, "D"],
+    correlation: Float[np.ndarray, "D D"],
+) -> LMC:
+    """Put the outputs of a role in blocks and spread the prior variance over its kernels."""
+    count = len(outputs)
+    blocks = 1 if design.coupled else count
+    if design.coupled:
+        rank = min(count, 3) if design.rank is None else min(design.rank, count)
+        mixing = spread[:, None] * correlation_factor(correlation, rank)
+    else:
+        mixing = spread[:, None]
+    share = (mixing / np.sqrt(max(len(kernels), 1))).reshape(blocks, count // blocks, -1)
+    batched = jax.tree.map(lambda leaf: _repeat(leaf, blocks), kernels)
+    return LMC(batched, tuple(share.copy() for _ in kernels), mean.reshape(blocks, -1), outputs)
+
+
+def _repeat(leaf: Float[np.ndarray, "..."], blocks: int) -> Float[np.ndarray, "B ..."]:
+    """Give every block its own copy of a hyper-parameter."""
+    return np.repeat(np.asarray(leaf, dtype=float)[None], blocks, axis=0)
+
+
+def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "D D"]:
+    """Return pairwise correlations of what was observed, shrunk so that they are a start only."""
+    seen = np.isfinite(values)
+    count = np.maximum(seen.sum(axis=0), 1)
+    filled = np.where(seen, values, 0.0)
+    centred = np.where(seen, values - filled.sum(axis=0) / count, 0.0)
+    norm = np.sqrt(np.maximum((centred**2).sum(axis=0), 1e-300))
+    correlation = 0.9 * (centred / norm).T @ (centred / norm)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def correlation_factor(
+    correlation: Float[np.ndarray, "D D"], rank: int
+) -> Float[np.ndarray, "D R"]:
+    """Return A with A A' the best approximation of that rank, its rows of unit length."""
+    values, vectors = np.linalg.eigh(correlation)
+    kept = np.argsort(values)[::-1][:rank]
+    factor = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 1e-6))
+    length = np.linalg.norm(factor, axis=1, keepdims=True)
+    return np.where(length > 1e-6, factor / np.maximum(length, 1e-6), 1.0 / np.sqrt(rank))
+
+
+def choose_inducing(
+    model: Model, inputs: Float[np.ndarray, "N C"], tolerance: float, most: int
+) -> dict[str, tuple[Inducing, ...]]:
+    """Pick the inducing inputs of every kernel of every role.
+
+    They are picked for lengthscales half as long as the model's, so that a fit that shortens
+    them stays within the tolerance.
+    """
+    chosen = {}
+    for role, lmc in model.priors.items():
+        shortest = [jax.tree.map(lambda leaf: leaf.min(axis=0), k) for k in lmc.kernels]
+        chosen[role] = tuple(
+            pad_inducing(greedy_inducing(_shortened(k), inputs, tolerance, most)) for k in shortest
+        )
+    return chosen
+
+
+def _shortened(kernel: Kernel) -> Kernel:
+    """Return the kernel with all its lengthscales halved."""
+    where = lambda path, leaf: leaf / 2 if "lengthscale" in jax.tree_util.keystr(path) else leaf
+    return jax.tree_util.tree_map_with_path(where, kernel)
+
+
+def generate(
+    key: Key[Array, ""], model: Model, inputs: Float[np.ndarray, "N C"], jitter: float = 1e-10
+) -> tuple[dict[str, Float[Array, "N D"]], Float[Array, "N D"]]:
+    """Draw latent parameters and outputs: the paper's generative algorithm, lines 1 to 7.
+
+    The latent functions are drawn in whitened weights with an inducing input at every distinct
+    row, which is a draw from N(0, K) with K of Eq. (5).
+    """
+    inducing = choose_inducing(model, inputs, tolerance=0.0, most=len(inputs))
+    latent_key, output_key = jax.random.split(key)
+    latent = {}
+    for role, lmc in model.priors.items():
+        latent_key, own_key = jax.random.split(latent_key)
+        latent[role] = _draw_role(own_key, lmc, inducing[role], inputs, jitter)
+    return latent, draw_outputs(output_key, model, latent)
+
+
+def _draw_role(
+    key: Key[Array, ""],
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[np.ndarray, "N C"],
+    jitter: float,
+) -> Float[Array, "N D"]:
+    """Draw the parameter functions of one role at the inputs."""
+    if not lmc.varies:
+        return jnp.broadcast_to(lmc.mean.reshape(1, -1), (len(inputs), lmc.mean.size))
+    phi, _ = features(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
+    loading = loadings(lmc, inducing)
+    weights = jax.random.normal(key, (loading.shape[0], *loading.shape[2:]))
+    drawn = lmc.mean[:, None] + jnp.einsum("bnm,bdrm,brm->bnd", phi, loading, weights)
+    return jnp.moveaxis(drawn, 0, 1).reshape(len(inputs), -1)
+
+
+def output_parameters(
+    model: Model, latent: dict[str, Float[Array, "... N D"]], output: int
+) -> tuple[Float[Array, "... N"], ...]:
+    """Return the parameters theta of one output from the latent values of every role."""
+    likelihood = model.likelihoods[output]
+    gamma = [
+        latent[p.role][..., model.priors[p.role].outputs.index(output)]
+        for p in likelihood.parameters
+    ]
+    return likelihood.theta(*gamma)
+
+
+def draw_outputs(
+    key: Key[Array, ""], model: Model, latent: dict[str, Float[Array, "... N D"]]
+) -> Float[Array, "... N D"]:
+    """Draw every output given the latent values of every role."""
+    drawn = []
+    for output, own_key in enumerate(jax.random.split(key, len(model.likelihoods))):
+        theta = output_parameters(model, latent, output)
+        shape = jnp.broadcast_shapes(*(t.shape for t in theta))
+        drawn.append(model.likelihoods[output].sample(own_key, shape, *theta))
+    return jnp.stack(drawn, axis=-1)

@@ -1,0 +1,146 @@
+"""What is known after the fit: a distribution over the latent weights, Eq. (9) and Eq. (13).
+
+Two kinds share one contract: a Gaussian over the weights (engines ``natural`` and ``svi``) and
+draws of the weights (engine ``nuts``). Both give latent moments, latent nodes (a discrete mixture
+that stands for the distribution of the parameters at each row), and joint draws.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from censored_gp.model import Model
+from censored_gp.prior import LMC, Geometry, Inducing, geometry
+from censored_gp.quadrature import grid
+
+PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
+"""Nodes per varying parameter in a prediction: more than in the bound, as they are used once."""
+
+Latent = dict[str, Float[Array, "... N O"]]
+"""Latent values by role, the role's outputs side by side."""
+
+
+class Weights(NamedTuple):
+    """q(v) of one role, block by block: W = R M weights, rank by rank."""
+
+    mean: Float[Array, "B W"]
+    covariance: Float[Array, "B W W"]
+
+
+def marginals(
+    shape: Geometry, weights: Weights
+) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
+    """Return mean and variance of gamma_d(x_n) under q."""
+    blocks, _, rank, size = shape.loading.shape
+    slope = jnp.einsum("bdrm,brm->bdm", shape.loading, weights.mean.reshape(blocks, rank, size))
+    mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(slope, 1, 2)
+    square = weights.covariance.reshape(blocks, rank, size, rank, size)
+    half = jnp.einsum("bdsk,brmsk->bdrmk", shape.loading, square)
+    inner = jnp.einsum("bdrm,bdrmk->bdmk", shape.loading, half)
+    spread = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
+    return mean, jnp.maximum(jnp.swapaxes(spread, 1, 2), 0.0) + shape.left_out
+
+
+def flat(blocked: Float[Array, "B N D"]) -> Float[Array, "N O"]:
+    """Put the outputs of all blocks of a role side by side."""
+    return jnp.moveaxis(blocked, 0, 1).reshape(blocked.shape[1], -1)
+
+
+def functions_of(
+    shape: Geometry, weights: Float[Array, "S B W"], noise: Float[Array, "S B N D"]
+) -> Float[Array, "S N O"]:
+    """Return gamma for given weights; ``noise`` stands for what the features leave out."""
+    blocks, _, rank, size = shape.loading.shape
+    drawn = weights.reshape(-1, blocks, rank, size)
+    values = jnp.einsum("bnm,bdrm,sbrm->sbnd", shape.phi, shape.loading, drawn)
+    values = values + shape.mean[:, None] + noise * jnp.sqrt(shape.left_out)
+    return jax.vmap(flat)(values)
+
+
+def _constant(lmc: LMC, rows: int) -> Float[Array, "N O"]:
+    """Return the values of a role that does not vary."""
+    return jnp.broadcast_to(jnp.asarray(lmc.mean).reshape(1, -1), (rows, lmc.mean.size))
+
+
+class Posterior(eqx.Module):
+    """Fitted hyper-parameters with q(v) = N(mean, covariance) for every role that varies."""
+
+    model: Model
+    inducing: dict[str, tuple[Inducing, ...]]
+    weights: dict[str, Weights]
+    jitter: Float[np.ndarray, ""]
+
+    def _geometry(self, role: str, inputs: Float[Array, "N C"]) -> Geometry:
+        """Compute features at new inputs."""
+        return geometry(
+            self.model.priors[role], self.inducing[role], jnp.asarray(inputs), self.jitter
+        )
+
+    def latent(self, inputs: Float[Array, "N C"]) -> tuple[Latent, Latent]:
+        """Return means and variances of the latent parameters at the inputs."""
+        mean, variance = {}, {}
+        for role, lmc in self.model.priors.items():
+            if lmc.varies:
+                both = marginals(self._geometry(role, inputs), self.weights[role])
+                mean[role], variance[role] = (flat(part) for part in both)
+            else:
+                mean[role] = _constant(lmc, len(inputs))
+                variance[role] = jnp.zeros_like(mean[role])
+        return mean, variance
+
+    def nodes(self, inputs: Float[Array, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
+        """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14)."""
+        roles = list(self.model.priors)
+        varying = tuple(self.model.priors[role].varies for role in roles)
+        points, mass = grid(varying, PREDICTION_NODES[sum(varying)])
+        mean, variance = self.latent(inputs)
+        spread = {
+            role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
+            for i, role in enumerate(roles)
+        }
+        return spread, jnp.asarray(mass)
+
+    def draw(self, key: Key[Array, ""], inputs: Float[Array, "N C"], count: int) -> Latent:
+        """Draw the latent parameters jointly over rows and outputs."""
+        drawn = {}
+        for role, lmc in self.model.priors.items():
+            key, weight_key, noise_key = jax.random.split(key, 3)
+            if not lmc.varies:
+                constant = _constant(lmc, len(inputs))
+                drawn[role] = jnp.broadcast_to(constant, (count, *constant.shape))
+                continue
+            shape = self._geometry(role, inputs)
+            noise = jax.random.normal(noise_key, (count, *shape.left_out.shape))
+            drawn[role] = functions_of(shape, self._draw_weights(weight_key, role, count), noise)
+        return drawn
+
+    def _draw_weights(self, key: Key[Array, ""], role: str, count: int) -> Float[Array, "S B W"]:
+        """Draw weights of one role from q."""
+        mean, covariance = self.weights[role]
+        # q's covariance is the inverse of I + something positive: no jitter is needed.
+        factor = jnp.linalg.cholesky(covariance)
+        normal = jax.random.normal(key, (count, *mean.shape))
+        return mean + jnp.einsum("bwu,sbu->sbw", factor, normal)
+
+
+class DrawnPosterior(Posterior):
+    """Fitted hyper-parameters with S draws of the weights; the Gaussian part is their moments."""
+
+    draws: dict[str, Float[Array, "S B W"]]
+
+    def nodes(self, inputs: Float[Array, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
+        """Return the latent values of every draw, all of equal weight."""
+        count = len(next(iter(self.draws.values())))
+        drawn = self.draw(jax.random.key(0), inputs, count)
+        return drawn, jnp.full(count, 1.0 / count)
+
+    def _draw_weights(self, key: Key[Array, ""], role: str, count: int) -> Float[Array, "S B W"]:
+        """Pick among the draws, in their order and over again as far as needed."""
+        kept = self.draws[role]
+        return kept[jnp.arange(count) % len(kept)]

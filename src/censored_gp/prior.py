@@ -1,0 +1,209 @@
+"""The linear model of coregionalization over one parameter role: Eq. (4) and Eq. (5).
+
+A role (all means, all scales, ...) has the parameter functions
+
+    gamma_d(x) = m_d + sum_q sum_i a_{d,q,i} u_{q,i}(x),    u_{q,i} ~ GP(0, k_q),      Eq. (4)
+
+and each latent function is written in whitened weights over inducing inputs of its own kernel,
+
+    u_{q,i}(x) = phi_q(x)' v_{q,i} + e,    phi_q(x) = L_q^-1 k_q(Z_q, x),    v ~ N(0, I),
+
+where e has the variance k_q(x, x) - |phi_q(x)|^2: nothing, when Z_q holds every distinct value.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from censored_gp.kernels import Kernel, distinct_rows
+from censored_gp.runtime import bucket
+
+
+MOST_CANDIDATES = 3000
+"""Distinct inputs among which inducing inputs are picked: their Gram matrix is formed once."""
+
+
+class Inducing(eqx.Module):
+    """The inducing inputs of one kernel; rows whose mask is False only pad the shape."""
+
+    points: Float[np.ndarray, "M C"]
+    mask: Bool[np.ndarray, "M"]
+
+    @property
+    def size(self) -> int:
+        """The number of real inducing inputs."""
+        return int(np.sum(self.mask))
+
+
+class Features(NamedTuple):
+    """What a set of inputs looks like to the latent weights, for each of B blocks."""
+
+    phi: Float[Array, "B N M"]
+    """Features of all kernels side by side, M = sum of the M_q."""
+    rest: Float[Array, "B N Q"]
+    """Variance of each kernel that its features leave out."""
+
+
+class LMC(eqx.Module):
+    """One parameter role: kernels, coregionalization and means of its outputs.
+
+    The outputs of the role stand in B blocks of D outputs. Coupled: one block. Uncoupled: a
+    block for each output, with hyper-parameters of its own. Constant: no kernels at all.
+    Every leaf is a hyper-parameter; those of the kernels are positive.
+    """
+
+    kernels: tuple[Kernel, ...]
+    mixing: tuple[Float[Array, "B D R"], ...]
+    mean: Float[Array, "B D"]
+    outputs: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the role depends on the input at all."""
+        return bool(self.kernels)
+
+    @property
+    def coregionalization(self) -> tuple[Float[Array, "B D D"], ...]:
+        """The matrices B_q = A_q A_q' of Eq. (5)."""
+        return tuple(jnp.einsum("bdr,ber->bde", a, a) for a in self.mixing)
+
+
+def to_free(lmc: LMC) -> LMC:
+    """Replace the positive kernel hyper-parameters by their logarithms: all leaves are free."""
+    return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(jnp.log, lmc.kernels))
+
+
+def from_free(lmc: LMC) -> LMC:
+    """Undo :func:`to_free`."""
+    return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(jnp.exp, lmc.kernels))
+
+
+def _kernel_blocks(
+    kernel: Kernel, inducing: Inducing, inputs: Float[Array, "N C"], jitter: Float[Array, ""]
+) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
+    """Return k(Z, Z) with jitter, k(Z, x) and k(x, x) of one kernel, padding points neutralised."""
+    mask = jnp.asarray(inducing.mask)
+    gram = kernel(inducing.points, inducing.points)
+    scale = jnp.max(jnp.where(mask, jnp.diagonal(gram), 0.0))
+    identity = jnp.eye(len(mask))
+    # A padding point is made independent of everything, so its feature is zero.
+    gram = jnp.where(mask[:, None] & mask[None, :], gram, identity) + jitter * scale * identity
+    cross = jnp.where(mask[:, None], kernel(inducing.points, inputs), 0.0)
+    return gram, cross, kernel.diagonal(inputs)
+
+
+def _block_features(
+    kernels: tuple[Kernel, ...],
+    inducing: tuple[Inducing, ...],
+    inputs: Float[Array, "N C"],
+    jitter: Float[Array, ""],
+) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
+    """Return phi(x) = L^-1 k(Z, x) and k_q(x, x) - |phi_q(x)|^2 for the kernels of one block.
+
+    The kernels are factorised as one block-diagonal matrix: a single Cholesky factor to compile
+    and to differentiate, whatever their number.
+    """
+    grams, crosses, diagonals = zip(
+        *(_kernel_blocks(k, z, inputs, jitter) for k, z in zip(kernels, inducing, strict=True)),
+        strict=True,
+    )
+    factor = jnp.linalg.cholesky(jax.scipy.linalg.block_diag(*grams), symmetrize_input=False)
+    cross = jnp.concatenate(crosses)
+    phi = jax.lax.linalg.triangular_solve(factor, cross, left_side=True, lower=True).T
+    ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
+    explained = [jnp.sum(part**2, axis=1) for part in jnp.split(phi, ends, axis=1)]
+    rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]
+    return phi, jnp.stack(rest, axis=1)
+
+
+def features(
+    lmc: LMC, inducing: tuple[Inducing, ...], inputs: Float[Array, "N C"], jitter: Float[Array, ""]
+) -> Features:
+    """Compute the features of every kernel of a role, block by block."""
+    of_block = eqx.filter_vmap(_block_features, in_axes=(0, None, None, None))
+    return Features(*of_block(lmc.kernels, inducing, inputs, jitter))
+
+
+def loadings(lmc: LMC, inducing: tuple[Inducing, ...]) -> Float[Array, "B D R M"]:
+    """Spread the coefficients a_{d,q,i} over the features: gamma_d = m_d + sum loading phi v.
+
+    Kernels of lower rank than the widest one get zero columns.
+    """
+    rank = max(a.shape[2] for a in lmc.mixing)
+    wide = [jnp.pad(a, ((0, 0), (0, 0), (0, rank - a.shape[2]))) for a in lmc.mixing]
+    spread = [
+        jnp.repeat(a[..., None], len(z.mask), axis=3) for a, z in zip(wide, inducing, strict=True)
+    ]
+    return jnp.concatenate(spread, axis=3)
+
+
+def left_out_variance(lmc: LMC, rest: Float[Array, "B N Q"]) -> Float[Array, "B N D"]:
+    """Return the prior variance of gamma_d(x) that the features leave out."""
+    own = jnp.stack([jnp.sum(a**2, axis=2) for a in lmc.mixing], axis=2)
+    return jnp.einsum("bnq,bdq->bnd", rest, own)
+
+
+class Geometry(NamedTuple):
+    """How the weights of one role make its parameter functions at the rows."""
+
+    phi: Float[Array, "B N M"]
+    loading: Float[Array, "B D R M"]
+    mean: Float[Array, "B D"]
+    left_out: Float[Array, "B N D"]
+
+
+def geometry(
+    lmc: LMC, inducing: tuple[Inducing, ...], inputs: Float[Array, "N C"], jitter: Float[Array, ""]
+) -> Geometry:
+    """Compute features and loadings of a role that varies."""
+    phi, rest = features(lmc, inducing, inputs, jitter)
+    return Geometry(phi, loadings(lmc, inducing), lmc.mean, left_out_variance(lmc, rest))
+
+
+def greedy_inducing(
+    kernel: Kernel, inputs: Float[np.ndarray, "N C"], tolerance: float, most: int
+) -> Float[np.ndarray, "M C"]:
+    """Pick inducing inputs among the distinct ones until what is left out is below tolerance.
+
+    Pivoted Cholesky factorisation: each pick is the input with the largest conditional
+    variance. ``tolerance`` is relative to the largest prior variance; zero keeps all distinct
+    inputs, so that the features are exact.
+    """
+    candidates = _spread_out(inputs[distinct_rows(kernel, inputs)], MOST_CANDIDATES)
+    if tolerance <= 0 and len(candidates) <= most:
+        return candidates
+    gram = np.asarray(eqx.filter_jit(kernel)(candidates, candidates))
+    left = np.diagonal(gram).copy()
+    enough = tolerance * left.max()
+    factor = np.zeros((min(most, len(candidates)), len(candidates)))
+    picked: list[int] = []
+    for step in range(len(factor)):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= enough:
+            break
+        row = (gram[pivot] - factor[:step, pivot] @ factor[:step]) / np.sqrt(left[pivot])
+        factor[step] = row
+        left = np.maximum(left - row**2, 0.0)
+        left[pivot] = 0.0
+        picked.append(pivot)
+    return candidates[np.sort(picked)]
+
+
+def _spread_out(rows: Float[np.ndarray, "N C"], most: int) -> Float[np.ndarray, "K C"]:
+    """Keep at most so many rows, evenly spaced in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(int)]
+
+
+def pad_inducing(points: Float[np.ndarray, "M C"]) -> Inducing:
+    """Round the number of inducing inputs up, so that fits of similar size share a program."""
+    room = bucket(len(points)) - len(points)
+    padded = np.concatenate([points, np.repeat(points[-1:], room, axis=0)])
+    return Inducing(padded, np.arange(len(padded)) < len(points))

@@ -1,0 +1,92 @@
+"""How the package uses JAX: float64 without surprising the host program, and compiled code kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import jax
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
+CACHE_VARIABLE = "CENSORED_GP_CACHE"
+"""Environment variable naming the folder for compiled programs; ``0`` keeps none."""
+
+LARGE_MATRIX = 1500
+"""Order of a matrix above which a second BLAS thread pays even on a busy machine."""
+
+
+@contextlib.contextmanager
+def float64() -> Iterator[None]:
+    """Compute in double precision inside the block only, whatever the host program has set."""
+    with jax.enable_x64(True):
+        yield
+
+
+def in_float64(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Run a function inside :func:`float64`."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for compiled programs, or None where the user wants none."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen is not None:
+        return None if chosen in {"", "0"} else Path(chosen)
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return home / "censored-gp" / "compiled"
+
+
+@functools.cache
+def keep_compiled_programs() -> None:
+    """Keep compiled programs on disk, unless the host program has chosen its own folder."""
+    folder = cache_folder()
+    if folder is None or jax.config.jax_compilation_cache_dir is not None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """Return the controller of the loaded BLAS libraries (looking them up is slow: once)."""
+    return ThreadpoolController()
+
+
+@contextlib.contextmanager
+def blas_threads_for(order: int) -> Iterator[None]:
+    """Use one BLAS thread for matrices of small order: more only wait for each other."""
+    if order > LARGE_MATRIX:
+        yield
+        return
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+def bucket(size: int, smallest: int = 8) -> int:
+    """Round a size up to one of few values (at most 1/8 more), so that programs are shared.
+
+    >>> [bucket(n) for n in (3, 8, 100, 732)]
+    [8, 8, 104, 768]
+    """
+    if size <= smallest:
+        return smallest
+    step = max(smallest, 2 ** (int(np.log2(size)) - 3))
+    return -(-size // step) * step
