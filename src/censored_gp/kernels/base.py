@@ -24,6 +24,7 @@ from censored_gp.inputs import Columns, duration_hours
 from censored_gp.kernels.spacing import phase, spread
 
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
+OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]
 
 
 def _as_leaf(value: Any) -> Any:
@@ -77,7 +78,7 @@ class Kernel(eqx.Module):
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """k(x, z) for two rows with all their columns; `self.own(x)` are those looked at."""
 
-    def __call__(self, X: Rows, Z: Rows) -> Float[Array, "N M"]:
+    def __call__(self, X: Rows, Z: OtherRows) -> Float[Array, "N M"]:
         """The matrix k(x_n, z_m)."""
         self._check_ready()
         X, Z = jnp.asarray(X), jnp.asarray(Z)

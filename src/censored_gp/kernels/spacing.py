@@ -10,12 +10,12 @@ from jaxtyping import Float
 PHASE_TOLERANCE = 1e-9
 
 
-def per_column(values: Float[np.ndarray, " K"]) -> Float[np.ndarray, "*K"]:
+def per_column(values: Float[np.ndarray, " K"]) -> Float[np.ndarray, "*L"]:
     """One value per column, or a plain number where there is one column only."""
-    return values[0] if len(values) == 1 else values
+    return values.reshape(()) if len(values) == 1 else values
 
 
-def spread(X: Float[np.ndarray, "N K"]) -> Float[np.ndarray, "*K"]:
+def spread(X: Float[np.ndarray, "N K"]) -> Float[np.ndarray, "*L"]:
     """√K standard deviations per column (one where the column is constant).
 
     The √K keeps typical rows alike when the distances of many columns add up.
