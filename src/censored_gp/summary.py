@@ -1,0 +1,116 @@
+"""A fitted model in figures and words for people to read: couplings, kernels, how the fit went."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import block_diag
+
+from censored_gp.inputs import Columns
+from censored_gp.model import Model
+from censored_gp.prior import LMC
+from censored_gp.tables import listed
+
+__all__ = ["Coregionalization", "coregionalization", "describe", "paper_name", "prior_correlation"]
+
+NAMES = {
+    (False, False, False): "NCGP",
+    (False, True, False): "MONCGP",
+    (False, False, True): "CGP",
+    (True, False, True): "HCGP",
+    (False, True, True): "MOCGP",
+    (True, True, True): "HMOCGP",
+}
+"""The paper's names by what varies, is coupled, and uses the bounds."""
+
+
+class Coregionalization(NamedTuple):
+    """How one kernel moves the outputs of a role together, in the units the model computes in."""
+
+    role: str
+    kernel: str
+    outputs: tuple[str, ...]
+    matrix: Float[np.ndarray, "D D"]
+
+
+def coregionalization(
+    model: Model, columns: Columns, names: tuple[str, ...]
+) -> tuple[Coregionalization, ...]:
+    """Return B_q = A_q A_q' of every role, block of outputs and kernel."""
+    found = []
+    for role, lmc in model.priors.items():
+        for block, outputs in enumerate(np.reshape(lmc.outputs, np.shape(lmc.mean))):
+            own = tuple(names[d] for d in outputs)
+            for kernel, mixing in zip(lmc.kernels, lmc.mixing, strict=True):
+                a = np.asarray(mixing[block])
+                words = repr(_of_block(kernel, block).named(columns))
+                found.append(Coregionalization(role, words, own, a @ a.T))
+    return tuple(found)
+
+
+def _of_block(kernel: Any, block: int) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[block], kernel)
+
+
+def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D D"]:
+    """Return the correlation of sum_q B_q: of the latent functions at one and the same input."""
+    varying = [name for name, lmc in model.priors.items() if lmc.varies]
+    if role not in varying:
+        raise ValueError(f"role: found {role!r}. Accepted are those that vary: {listed(varying)}.")
+    total = _total(model.priors[role])
+    scale = np.sqrt(np.maximum(np.diagonal(total), 1e-300))
+    correlation = total / np.outer(scale, scale)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def _total(lmc: LMC) -> Float[np.ndarray, "D D"]:
+    """Return sum_q B_q over all outputs of a role; outputs in different blocks are independent."""
+    a = [np.asarray(mixing) for mixing in lmc.mixing]
+    return block_diag(*sum(np.einsum("bdr,ber->bde", each, each) for each in a))
+
+
+def paper_name(estimator: Any) -> str:
+    """Return what the paper calls a model of these settings."""
+    settings = (estimator.heteroscedastic, estimator.coupled, estimator.use_censoring)
+    return NAMES.get(tuple(map(bool, settings)), "CensoredGP")
+
+
+def describe(estimator: Any) -> str:
+    """Return what was fitted, to what, and how it went."""
+    model, names = estimator.posterior_.model, estimator.output_names_
+    families = [f"{name} {likelihood!r}" for name, likelihood in zip(names, model.likelihoods)]  # noqa: B905
+    lines = [
+        f"{paper_name(estimator)} on {listed(estimator.columns_.names)}: {', '.join(families)}",
+        estimator.observations_.summary(),
+        f"{estimator.report_} Engine {estimator.engine}, {estimator.n_iter_} step(s).",
+    ]
+    for role, lmc in model.priors.items():
+        lines += _role_lines(estimator, role, lmc)
+    if estimator.coupled and len(names) > 1:
+        lines += ["Correlation of the means:", *_rows(prior_correlation(model), names)]
+    return "\n".join(lines)
+
+
+def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
+    if not lmc.varies:
+        return [f"{role}: constant for each output"]
+    found = coregionalization(estimator.posterior_.model, estimator.columns_,
+                              estimator.output_names_)  # fmt: skip
+    lines = [f"{role}: sum of"]
+    for part in (part for part in found if part.role == role):
+        spread = np.sqrt(np.diagonal(part.matrix))
+        sizes = ", ".join(f"{n} {s:.3g}" for n, s in zip(part.outputs, spread, strict=True))
+        lines.append(f"  {part.kernel}, standard deviation {sizes}")
+    return lines
+
+
+def _rows(matrix: Float[np.ndarray, "D D"], names: tuple[str, ...]) -> list[str]:
+    width = max(map(len, names))
+    return [
+        f"  {name:>{width}} " + " ".join(f"{value:6.3f}" for value in row)
+        for name, row in zip(names, matrix, strict=True)
+    ]
