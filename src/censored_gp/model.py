@@ -25,7 +25,15 @@ from jaxtyping import Array, Float, Key
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.observations import Observations
-from censored_gp.prior import LMC, Inducing, features, greedy_inducing, loadings, pad_inducing
+from censored_gp.prior import (
+    LMC,
+    Inducing,
+    features,
+    greedy_inducing,
+    loadings,
+    pad_inducing,
+    scale_lengthscales,
+)
 
 SMALL_SPREAD = 0.3
 """Starting standard deviation of the latent functions that are not means."""
@@ -175,15 +183,10 @@ def choose_inducing(
     for role, lmc in model.priors.items():
         shortest = [jax.tree.map(lambda leaf: leaf.min(axis=0), k) for k in lmc.kernels]
         chosen[role] = tuple(
-            pad_inducing(greedy_inducing(_shortened(k), inputs, tolerance, most)) for k in shortest
+            pad_inducing(greedy_inducing(scale_lengthscales(k, 0.5), inputs, tolerance, most))
+            for k in shortest
         )
     return chosen
-
-
-def _shortened(kernel: Kernel) -> Kernel:
-    """Return the kernel with all its lengthscales halved."""
-    where = lambda path, leaf: leaf / 2 if "lengthscale" in jax.tree_util.keystr(path) else leaf
-    return jax.tree_util.tree_map_with_path(where, kernel)
 
 
 def generate(

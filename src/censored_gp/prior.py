@@ -24,7 +24,6 @@ from jaxtyping import Array, Bool, Float
 from censored_gp.kernels import Kernel, distinct_rows
 from censored_gp.runtime import bucket
 
-
 MOST_CANDIDATES = 3000
 """Distinct inputs among which inducing inputs are picked: their Gram matrix is formed once."""
 
@@ -72,6 +71,15 @@ class LMC(eqx.Module):
     def coregionalization(self) -> tuple[Float[Array, "B D D"], ...]:
         """The matrices B_q = A_q A_q' of Eq. (5)."""
         return tuple(jnp.einsum("bdr,ber->bde", a, a) for a in self.mixing)
+
+
+def scale_lengthscales(kernel: Kernel, factor: float) -> Kernel:
+    """Return the kernel with all its lengthscales multiplied."""
+
+    def scaled(path: tuple, leaf: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        return leaf * factor if "lengthscale" in jax.tree_util.keystr(path) else leaf
+
+    return jax.tree_util.tree_map_with_path(scaled, kernel)
 
 
 def to_free(lmc: LMC) -> LMC:
@@ -126,7 +134,11 @@ def features(
     lmc: LMC, inducing: tuple[Inducing, ...], inputs: Float[Array, "N C"], jitter: Float[Array, ""]
 ) -> Features:
     """Compute the features of every kernel of a role, block by block."""
-    of_block = eqx.filter_vmap(_block_features, in_axes=(0, None, None, None))
+    # A kernel such as White has no leaves to tell the number of blocks by.
+    blocks = lmc.mean.shape[0]
+    of_block = eqx.filter_vmap(
+        _block_features, in_axes=(eqx.if_array(0), None, None, None), axis_size=blocks
+    )
     return Features(*of_block(lmc.kernels, inducing, inputs, jitter))
 
 

@@ -1,4 +1,4 @@
-"""How the package uses JAX: float64 without surprising the host program, and compiled code kept on disk."""
+"""How the package uses JAX: float64 inside only, few BLAS threads, compiled code kept on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines: a task (model, observations, inputs) becomes a posterior. Adding one touches one file."""
+"""Engines: a task (model, observations, inputs) becomes a posterior; each is one file."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 
 import equinox as eqx
 import jax
@@ -32,6 +33,8 @@ from censored_gp.posterior import Posterior, Weights
 from censored_gp.prior import from_free, geometry, to_free
 from censored_gp.runtime import blas_threads_for
 
+KERNEL_REACH = 2.0
+"""How much further a log lengthscale has to go, typically, than a coefficient of the mixing."""
 FIRST_JITTER = 1e-9
 LARGEST_JITTER = 1e-4
 
@@ -51,7 +54,7 @@ class NaturalSettings:
 
 @dataclasses.dataclass
 class State:
-    """Where the climb stands."""
+    """Where the climb stands; vector and gradient are in the hyper-parameters' natural units."""
 
     vector: Float[np.ndarray, "P"]
     sites: dict[str, Sites]
@@ -90,20 +93,22 @@ class Climb:
     def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
         self.problem, self.settings = problem, settings
         self.jitter = np.float64(jitter)
+        self.reach = np.ones(0)
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
     def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
         """Evaluate the bound, its gradient and the next sites."""
         found = evaluate_compiled(free, sites, self.problem, self.jitter)
-        value, gradient = float(found.elbo), to_vector(found.gradient)
+        value, gradient = float(found.elbo), self.reach * to_vector(found.gradient)
         if not np.all(np.isfinite(gradient)):
             value = -np.inf
         self.trace.append(value)
-        return State(to_vector(free), sites, found, value, gradient)
+        return State(to_vector(free) / self.reach, sites, found, value, gradient)
 
     def run(self, free: Roles, sites: dict[str, Sites], progress: Progress) -> tuple[State, str]:
         """Climb until the bound settles; return the best state and how it ended."""
+        self.reach = _reach(free)
         best = state = self.evaluate(free, sites)
         if not np.isfinite(state.value):
             return state, "diverged"
@@ -113,7 +118,7 @@ class Climb:
                 moving = self.settings.learn and iteration >= self.settings.warm_up
                 step = length * curvature.ascent(state.gradient) * moving
                 sites = mix_sites(state.sites, state.evaluation.target, np.float64(rho))
-                new = self.evaluate(from_vector(state.vector + step, free), sites)
+                new = self.evaluate(from_vector(self.reach * (state.vector + step), free), sites)
                 self.site_steps += 1
                 self.hyper_steps += moving
                 progress("fitting", iteration + 1, self.settings.max_iterations, best.value)
@@ -182,10 +187,23 @@ def climb(
         run.hyper_steps,
         () if status == "diverged" else tuple(notes),
     )
-    return from_vector(state.vector, free), state.sites, jitter, report
+    return from_vector(run.reach * state.vector, free), state.sites, jitter, report
 
 
-def _jitters():
+def _reach(free: Roles) -> Float[np.ndarray, "P"]:
+    """Return the natural unit of every free hyper-parameter."""
+    units = {
+        role: eqx.tree_at(
+            lambda m: m.kernels,
+            jax.tree.map(np.ones_like, lmc),
+            jax.tree.map(lambda leaf: np.full_like(leaf, KERNEL_REACH), lmc.kernels),
+        )
+        for role, lmc in free.items()
+    }
+    return to_vector(units)
+
+
+def _jitters() -> Iterator[float]:
     """Yield growing jitters."""
     jitter = FIRST_JITTER
     while True:
@@ -235,17 +253,18 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
 
 
 def _best_start(task: Task, settings: NaturalSettings) -> tuple[Problem, Roles]:
-    """Return the problem and free hyper-parameters of the start with the highest bound."""
-    found = []
-    look = dataclasses.replace(settings, max_iterations=5, learn=False)
-    starts = task.starts(SHORTER) if settings.learn else [task.model]
-    for model in starts:
-        problem = task.problem(model)
-        free = {role: to_free(lmc) for role, lmc in model.priors.items()}
-        bound = climb(problem, free, None, look)[3].elbo if len(starts) > 1 else 0.0
-        found.append((bound, problem, free))
-    _, problem, free = max(found, key=lambda each: each[0])
-    return problem, free
+    """Return the problem and free hyper-parameters of the start with the highest bound.
+
+    All starts are looked at over the inducing inputs of the shortest one, after a few site steps.
+    """
+    starts = task.starts(SHORTER)
+    problem = task.problem(starts[-1])
+    roles = [{r: to_free(lmc) for r, lmc in start.priors.items()} for start in starts]
+    if len(starts) == 1:
+        return problem, roles[0]
+    look = dataclasses.replace(settings, max_iterations=4, learn=False)
+    bounds = [climb(problem, free, None, look)[3].elbo for free in roles]
+    return problem, roles[int(np.argmax(bounds))]
 
 
 def _joined(reports: list[Report]) -> Report:

@@ -15,7 +15,7 @@ from censored_gp.inference.report import Progress, silent
 from censored_gp.inference.terms import collect_terms, pad_rows
 from censored_gp.model import Model, choose_inducing
 from censored_gp.observations import Observations
-from censored_gp.prior import LMC, geometry
+from censored_gp.prior import LMC, geometry, scale_lengthscales
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +27,10 @@ class Task:
     inputs: Float[np.ndarray, "N C"]
     tolerance: float = 1e-6
     """Share of a kernel's variance that its inducing inputs may leave out; 0: none."""
-    most_inducing: int = 512
+    most_inducing: int = 256
     """Inducing inputs of one kernel at most."""
+    explore: bool = False
+    """Whether the starting lengthscales may be changed, by the bound, before the climb."""
     progress: Progress = silent
 
     def problem(self, model: Model) -> Problem:
@@ -49,15 +51,14 @@ class Task:
     def starts(self, factors: tuple[float, ...]) -> list[Model]:
         """Return the model with the lengthscales of its non-periodic kernels times each factor.
 
-        Without such a kernel there is one start only: the periodic ones start at the spacing of
-        the data.
+        Periodic kernels start at the spacing of the data, which is as short as it can be.
         """
-        scaled = [
+        if not self.explore:
+            return [self.model]
+        return [
             self.with_priors({r: _scaled(lmc, f) for r, lmc in self.model.priors.items()})
             for f in factors
         ]
-        same = eqx.tree_equal(scaled[0], scaled[-1])
-        return scaled[:1] if same else scaled
 
     def carries(self, model: Model, problem: Problem, jitter: float) -> bool:
         """Whether the inducing inputs still carry the kernels of a fitted model."""
@@ -72,14 +73,8 @@ class Task:
 
 def _scaled(lmc: LMC, factor: float) -> LMC:
     """Return a role with the lengthscales of its non-periodic kernels multiplied."""
-    kernels = tuple(
-        k if _is_periodic(k) else jax.tree_util.tree_map_with_path(
-            lambda path, leaf: leaf * factor if "lengthscale" in jax.tree_util.keystr(path) else leaf,
-            k,
-        )
-        for k in lmc.kernels
-    )  # fmt: skip
-    return eqx.tree_at(lambda m: m.kernels, lmc, kernels)
+    kernels = tuple(k if _is_periodic(k) else scale_lengthscales(k, factor) for k in lmc.kernels)
+    return dataclasses.replace(lmc, kernels=kernels)
 
 
 def _is_periodic(kernel: object) -> bool:

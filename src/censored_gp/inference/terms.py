@@ -6,6 +6,8 @@ out flat, one list for every pair of likelihood and kind (exact, right, left, in
 
 from __future__ import annotations
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -57,20 +59,29 @@ def collect_terms(
     role_outputs: dict[str, tuple[int, ...]],
 ) -> tuple[Terms, ...]:
     """Sort the observed cells by likelihood and kind; missing cells are left out."""
-    masks = dict(
-        exact=observations.is_exact,
-        right=observations.is_right,
-        left=observations.is_left,
-        interval=observations.is_interval,
-    )
     found = []
     for likelihood in dict.fromkeys(likelihoods):
         members = np.array([other == likelihood for other in likelihoods])
-        for kind in KINDS:
-            rows, outputs = np.nonzero(masks[kind] & members)
+        seen = within_support(observations, likelihood)
+        masks = (seen.is_exact, seen.is_right, seen.is_left, seen.is_interval)
+        for kind, mask in zip(KINDS, masks, strict=True):
+            rows, outputs = np.nonzero(mask & members)
             if len(rows):
-                found.append(_terms(observations, likelihood, role_outputs, kind, rows, outputs))
+                found.append(_terms(seen, likelihood, role_outputs, kind, rows, outputs))
     return tuple(found)
+
+
+def within_support(observations: Observations, likelihood: Likelihood) -> Observations:
+    """Say the same with bounds that the family can reach: whole ones for counts, and none where
+    the support itself ends.
+    """
+    lower, upper, support = observations.lower, observations.upper, likelihood.support
+    if support.discrete:
+        lower, upper = np.ceil(lower), np.floor(upper)
+    exact = lower == upper
+    lower = np.where(~exact & (lower <= support.lower), -np.inf, lower)
+    upper = np.where(~exact & (upper >= support.upper), np.inf, upper)
+    return dataclasses.replace(observations, lower=lower, upper=upper)
 
 
 def _terms(
