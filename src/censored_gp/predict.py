@@ -68,8 +68,9 @@ class Mixture(eqx.Module):
             return self.log_average(log_likelihood(lower, upper, *self.theta))
         low, high = jnp.maximum(lower, self.lower), jnp.minimum(upper, self.upper)
         empty = low > high
-        inside = log_likelihood(jnp.where(empty, self.lower, low), jnp.where(empty, self.upper, high),
-                                *self.theta)  # fmt: skip
+        # An empty interval is replaced by a harmless one; its answer is not used.
+        low, high = jnp.where(empty, self.lower, low), jnp.where(empty, self.upper, high)
+        inside = log_likelihood(low, high, *self.theta)
         whole = log_likelihood(self.lower, self.upper, *self.theta)
         return jnp.where(empty, -jnp.inf, self.log_average(inside - whole))
 
@@ -248,12 +249,10 @@ class Prediction:
         for rows in self._chunks():
             size = rows.stop - rows.start
             room = bucket(size) - size
-            pad = lambda cells, room=room, rows=rows: np.pad(
-                cells[rows], ((0, room), (0, 0)), "edge"
-            )
-            cut = None if bounds is None else tuple(pad(b) for b in bounds)
-            own = tuple(pad(np.broadcast_to(a, self.shape)) for a in arguments)
-            found = _ask(self._posterior, pad(self._inputs), cut, question, own, settings)
+            own = tuple(_pad(np.broadcast_to(a, self.shape)[rows], room) for a in arguments)
+            cut = None if bounds is None else tuple(_pad(b[rows], room) for b in bounds)
+            inputs = _pad(self._inputs[rows], room)
+            found = _ask(self._posterior, inputs, cut, question, own, settings)
             parts.append([np.asarray(part)[:size] for part in found])
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
@@ -262,6 +261,11 @@ class Prediction:
         step = max(1, MOST_CELLS // (256 * max(1, self.shape[1])))
         for start in range(0, self.shape[0], step):
             yield slice(start, min(start + step, self.shape[0]))
+
+
+def _pad(cells: Float[np.ndarray, "N K"], room: int) -> Float[np.ndarray, "P K"]:
+    """Repeat the last row, so that predictions of similar size share a program."""
+    return np.pad(cells, ((0, room), (0, 0)), "edge")
 
 
 def _log_cdf(mixture: Mixture, y: Float[Array, "N D"]) -> Float[Array, "N D"]:
