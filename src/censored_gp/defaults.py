@@ -2,7 +2,7 @@
 
 A time column gets a part for every cycle that its spacing resolves and its span repeats (day, week,
 year) and a slow part; every other column a smooth part of its own. Inputs without a time get one
-smooth part over all columns together.
+smooth part over all columns together. Parameters other than means get the simpler half of this.
 """
 
 from __future__ import annotations
@@ -31,18 +31,24 @@ def default_kernels(
     others = [c for c, is_time in enumerate(columns.is_time) if not is_time]
     if not times:
         return (RBF().resolve(columns).fill_lengthscales(inputs),)
-    chosen = [kernel for c in times for kernel in _time_kernels(c, inputs[:, c])]
-    chosen += [RBF(columns=c) for c in others if np.ptp(inputs[:, c]) > 0]
+    chosen = [kernel for c in times for kernel in _time_kernels(c, inputs[:, c], role)]
+    if role == "mean":
+        chosen += [RBF(columns=c) for c in others if np.ptp(inputs[:, c]) > 0]
     return tuple(kernel.resolve(columns).fill_lengthscales(inputs) for kernel in chosen)
 
 
-def _time_kernels(column: int, hours: Float[np.ndarray, "N"]) -> list[Kernel]:
-    """Return the cycles that a time column shows, and its slow part."""
+def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list[Kernel]:
+    """Return the cycles that a time column shows (the shortest only, but for means) and a slow part.
+
+    An observation says far less of its noise than of its mean: what varies by the hour of the week
+    in the mean can be told only by the hour of the day in the noise.
+    """
     span, step = float(np.ptp(hours)), spacing(hours)
     cycles = [
         Periodic(period, columns=column)
         for period in HOURS.values()
         if REPEATS * period <= span + step and STEPS_PER_CYCLE * step <= period
     ]
+    cycles = cycles if role == "mean" else cycles[:1]
     slow = max(span / SLOW_PARTS, 2.5 * step) or 1.0
     return [*cycles, RBF(slow, columns=column)]

@@ -33,6 +33,8 @@ from censored_gp.posterior import Posterior, Weights
 from censored_gp.prior import from_free, geometry, to_free
 from censored_gp.runtime import blas_threads_for
 
+MOST_REFUSALS = 8
+"""Steps in a row that may be taken back before the climb is given up."""
 KERNEL_REACH = 2.0
 """How much further a log lengthscale has to go, typically, than a coefficient of the mixing."""
 FIRST_JITTER = 1e-9
@@ -43,7 +45,7 @@ LARGEST_JITTER = 1e-4
 class NaturalSettings:
     """When to stop, and how carefully to go."""
 
-    max_iterations: int = 40
+    max_iterations: int = 80
     tolerance: float = 0.02
     """The bound has settled when three iterations in a row change it by less than this (nats)."""
     warm_up: int = 3
@@ -127,12 +129,12 @@ class Climb:
                     rho, length, refused = max(rho / 2, 0.1), length / 3, refused + 1
                     if refused % 2 == 0:
                         curvature.forget()
-                    if refused > 8:
-                        return best, "converged" if calm else "out of iterations"
+                    if refused > MOST_REFUSALS:
+                        return best, "stuck"
                     continue
                 if moving:
                     curvature.learn(step, state.gradient - new.gradient)
-                state, rho, length = new, min(1.0, 1.4 * rho), min(1.0, 2 * length)
+                state, rho, length, refused = new, min(1.0, 1.4 * rho), min(1.0, 2 * length), 0
                 best = state if state.value > best.value or not moving else best
                 calm = calm + 1 if abs(gain) < self.settings.tolerance else 0
                 if calm >= 3 and (moving or not self.settings.learn):
@@ -150,6 +152,9 @@ MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": (
         "The fit ran out of iterations before the bound settled; raise max_iterations."
+    ),
+    "stuck": (
+        "The fit stopped where no step raised the bound any more; it may not be the best there is."
     ),
     "interrupted": "The fit was interrupted; this is the best found so far.",
     "diverged": (

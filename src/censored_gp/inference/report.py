@@ -18,7 +18,7 @@ class Report:
     """Outcome of an inference."""
 
     status: str
-    """``converged``, ``out of iterations``, ``interrupted`` or ``diverged``."""
+    """``converged``, ``out of iterations``, ``stuck``, ``interrupted`` or ``diverged``."""
     message: str
     """The status as a sentence, with advice where something can be done."""
     elbo: float
