@@ -24,6 +24,8 @@ from jaxtyping import Array, Bool, Float
 from censored_gp.kernels import Kernel, distinct_rows
 from censored_gp.runtime import bucket
 
+FEW_DISTINCT = 200
+"""So many distinct inputs (the hours of a week, say) are all kept as inducing inputs."""
 MOST_CANDIDATES = 3000
 """Distinct inputs among which inducing inputs are picked: their Gram matrix is formed once."""
 
@@ -97,13 +99,14 @@ def _kernel_blocks(
 ) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
     """Return k(Z, Z) with jitter, k(Z, x) and k(x, x) of one kernel, padding points neutralised."""
     mask = jnp.asarray(inducing.mask)
-    gram = kernel(inducing.points, inducing.points)
+    # One call for both: half as much to compile.
+    both = kernel(inducing.points, jnp.concatenate([inducing.points, inputs]))
+    gram, cross = both[:, : len(mask)], both[:, len(mask) :]
     scale = jnp.max(jnp.where(mask, jnp.diagonal(gram), 0.0))
     identity = jnp.eye(len(mask))
     # A padding point is made independent of everything, so its feature is zero.
     gram = jnp.where(mask[:, None] & mask[None, :], gram, identity) + jitter * scale * identity
-    cross = jnp.where(mask[:, None], kernel(inducing.points, inputs), 0.0)
-    return gram, cross, kernel.diagonal(inputs)
+    return gram, jnp.where(mask[:, None], cross, 0.0), kernel.diagonal(inputs)
 
 
 def _block_features(
@@ -184,11 +187,11 @@ def greedy_inducing(
     """Pick inducing inputs among the distinct ones until what is left out is below tolerance.
 
     Pivoted Cholesky factorisation: each pick is the input with the largest conditional
-    variance. ``tolerance`` is relative to the largest prior variance; zero keeps all distinct
-    inputs, so that the features are exact.
+    variance. ``tolerance`` is relative to the largest prior variance. Where the distinct inputs
+    are few, or the tolerance is zero, all of them are kept and the features are exact.
     """
     candidates = _spread_out(inputs[distinct_rows(kernel, inputs)], MOST_CANDIDATES)
-    if tolerance <= 0 and len(candidates) <= most:
+    if len(candidates) <= (most if tolerance <= 0 else min(most, FEW_DISTINCT)):
         return candidates
     gram = np.asarray(eqx.filter_jit(kernel)(candidates, candidates))
     left = np.diagonal(gram).copy()

@@ -40,6 +40,11 @@ class Problem(eqx.Module):
         """Which rows are real."""
         return np.arange(len(self.inputs)) < self.rows
 
+    @property
+    def inducing_size(self) -> int:
+        """The number of inducing inputs of all roles and kernels."""
+        return sum(z.size for role in self.inducing.values() for z in role)
+
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""
         rank = max((np.shape(a)[2] for a in lmc.mixing), default=0)
@@ -59,6 +64,9 @@ class Evaluation(NamedTuple):
     elbo: Float[Array, ""]
     gradient: Roles
     target: dict[str, Sites]
+    weights: dict[str, Weights]
+    left_out: Float[Array, ""]
+    """Largest share of a role's prior variance that its features leave out."""
 
 
 def natural_parameters(
@@ -150,7 +158,17 @@ def evaluate(
         cotangent = surrogate_cotangent(shapes[role], weights[role], sites[role], d_variance)
         gradient[role] = pulls[role](cotangent)[0]
         target[role] = next_sites(mean[role], d_mean, d_variance)
-    return Evaluation(value - divergence, gradient, target)
+    left_out = largest_share_left_out(shapes)
+    return Evaluation(value - divergence, gradient, target, weights, left_out)
+
+
+def largest_share_left_out(shapes: dict[str, Geometry]) -> Float[Array, ""]:
+    """Return the largest share of prior variance that the features of any role leave out."""
+    shares = [jnp.zeros(())]
+    for shape in shapes.values():
+        carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
+        shares.append(jnp.max(shape.left_out / (carried + shape.left_out + 1e-300)))
+    return jnp.max(jnp.stack(shares))
 
 
 def surrogate_cotangent(

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -24,17 +23,18 @@ from censored_gp.inference.elbo import (
     Roles,
     Sites,
     evaluate,
-    natural_parameters,
-    solve_weights,
 )
 from censored_gp.inference.report import Progress, Report, silent
 from censored_gp.inference.task import Task
-from censored_gp.posterior import Posterior, Weights
-from censored_gp.prior import from_free, geometry, to_free
+from censored_gp.posterior import Posterior
+from censored_gp.prior import from_free, to_free
 from censored_gp.runtime import blas_threads_for
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
+MOST_REFINEMENTS = 3
+ENOUGH_CARRIED = 1e-3
+"""Share of prior variance that inducing inputs may leave out of the fitted kernels."""
 KERNEL_REACH = 2.0
 """How much further a log lengthscale has to go, typically, than a coefficient of the mixing."""
 FIRST_JITTER = 1e-9
@@ -58,6 +58,7 @@ class NaturalSettings:
 class State:
     """Where the climb stands; vector and gradient are in the hyper-parameters' natural units."""
 
+    free: Roles
     vector: Float[np.ndarray, "P"]
     sites: dict[str, Sites]
     evaluation: Evaluation
@@ -106,7 +107,7 @@ class Climb:
         if not np.all(np.isfinite(gradient)):
             value = -np.inf
         self.trace.append(value)
-        return State(to_vector(free) / self.reach, sites, found, value, gradient)
+        return State(free, to_vector(free) / self.reach, sites, found, value, gradient)
 
     def run(self, free: Roles, sites: dict[str, Sites], progress: Progress) -> tuple[State, str]:
         """Climb until the bound settles; return the best state and how it ended."""
@@ -170,8 +171,8 @@ def climb(
     sites: dict[str, Sites] | None = None,
     settings: NaturalSettings | None = None,
     progress: Progress = silent,
-) -> tuple[Roles, dict[str, Sites], float, Report]:
-    """Maximise the ELBO from given free hyper-parameters; return them, the sites and a report."""
+) -> tuple[State, float, Report]:
+    """Maximise the ELBO from given free hyper-parameters; return the end, jitter and a report."""
     settings = settings or NaturalSettings()
     sites = sites or starting_sites(free, problem)
     order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
@@ -192,7 +193,7 @@ def climb(
         run.hyper_steps,
         () if status == "diverged" else tuple(notes),
     )
-    return from_vector(run.reach * state.vector, free), state.sites, jitter, report
+    return state, jitter, report
 
 
 def _reach(free: Roles) -> Float[np.ndarray, "P"]:
@@ -216,22 +217,6 @@ def _jitters() -> Iterator[float]:
         jitter *= 10
 
 
-@eqx.filter_jit
-def weights_from_sites(
-    free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Float[Array, ""]
-) -> dict[str, Weights]:
-    """Return q(v) of every role that varies, from its sites."""
-    found = {}
-    for role, lmc in free.items():
-        if lmc.varies:
-            shape = geometry(
-                from_free(lmc), problem.inducing[role], jnp.asarray(problem.inputs), jitter
-            )
-            precision, linear, _ = natural_parameters(*shape[:3], sites[role])
-            found[role], _ = solve_weights(precision, linear)
-    return found
-
-
 SHORTER = (1.0, 1.0 / 3.0)
 """Factors on the lengthscales of smooth kernels among which the bound chooses a start."""
 
@@ -245,15 +230,18 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     settings = settings or NaturalSettings()
     problem, free = _best_start(task, settings)
     sites, reports = None, []
-    for _ in range(3):
-        free, sites, jitter, report = climb(problem, free, sites, settings, task.progress)
+    for _ in range(MOST_REFINEMENTS):
+        end, jitter, report = climb(problem, free, sites, settings, task.progress)
+        free, sites = end.free, end.sites
         reports.append(report)
         model = task.with_priors({role: from_free(lmc) for role, lmc in free.items()})
-        if report.status == "interrupted" or task.carries(model, problem, jitter):
+        if report.status == "interrupted" or end.evaluation.left_out < ENOUGH_CARRIED:
             break
-        problem = task.problem(model)
-    weights = weights_from_sites(free, sites, problem, np.float64(jitter))
-    posterior = Posterior(model, problem.inducing, weights, np.float64(jitter))
+        finer = task.problem(model)
+        if finer.inducing_size <= problem.inducing_size:
+            break
+        problem = finer
+    posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.float64(jitter))
     return jax.tree.map(np.asarray, posterior), _joined(reports)
 
 
@@ -268,7 +256,7 @@ def _best_start(task: Task, settings: NaturalSettings) -> tuple[Problem, Roles]:
     if len(starts) == 1:
         return problem, roles[0]
     look = dataclasses.replace(settings, max_iterations=4, learn=False)
-    bounds = [climb(problem, free, None, look)[3].elbo for free in roles]
+    bounds = [climb(problem, free, None, look)[2].elbo for free in roles]
     return problem, roles[int(np.argmax(bounds))]
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from censored_gp.inference.elbo import Problem, Roles
 from censored_gp.inference.report import Progress, silent
 from censored_gp.inference.terms import collect_terms, pad_rows
 from censored_gp.model import Model, choose_inducing
 from censored_gp.observations import Observations
-from censored_gp.prior import LMC, geometry, scale_lengthscales
+from censored_gp.prior import LMC, scale_lengthscales
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,16 +58,6 @@ class Task:
             for f in factors
         ]
 
-    def carries(self, model: Model, problem: Problem, jitter: float) -> bool:
-        """Whether the inducing inputs still carry the kernels of a fitted model."""
-        enough = max(1e-3, 10 * self.tolerance)
-        return all(
-            float(_share_left_out(lmc, problem.inducing[role], self.inputs, jitter)) < enough
-            or all(z.size >= self.most_inducing for z in problem.inducing[role])
-            for role, lmc in model.priors.items()
-            if lmc.varies
-        )
-
 
 def _scaled(lmc: LMC, factor: float) -> LMC:
     """Return a role with the lengthscales of its non-periodic kernels multiplied."""
@@ -80,13 +68,3 @@ def _scaled(lmc: LMC, factor: float) -> LMC:
 def _is_periodic(kernel: object) -> bool:
     """Whether a kernel starts at the spacing of the data, being periodic."""
     return hasattr(kernel, "period")
-
-
-@eqx.filter_jit
-def _share_left_out(
-    lmc: LMC, inducing: tuple, inputs: Float[Array, "N C"], jitter: float
-) -> Float[Array, ""]:
-    """Return the largest share of prior variance that the features leave out."""
-    shape = geometry(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
-    own = sum(jnp.sum(jnp.square(a), axis=2) for a in lmc.mixing)
-    return jnp.max(shape.left_out / own[:, None])
