@@ -16,11 +16,11 @@ class Link(eqx.Module):
 
     name: ClassVar[str]
 
-    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return the parameter theta = g(f)."""
         raise NotImplementedError
 
-    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return the latent f = g^-1(theta)."""
         raise NotImplementedError
 
@@ -30,11 +30,11 @@ class Identity(Link):
 
     name: ClassVar[str] = "identity"
 
-    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return f itself."""
         return jnp.asarray(f)
 
-    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return theta itself."""
         return jnp.asarray(theta)
 
@@ -44,11 +44,11 @@ class Exp(Link):
 
     name: ClassVar[str] = "exp"
 
-    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return exp(f)."""
         return jnp.exp(f)
 
-    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return log(theta)."""
         return jnp.log(theta)
 
@@ -58,11 +58,11 @@ class Softplus(Link):
 
     name: ClassVar[str] = "softplus"
 
-    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return log(1 + exp(f))."""
         return jax.nn.softplus(f)
 
-    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return log(exp(theta) - 1) = theta + log(1 - exp(-theta))."""
         return theta + jnp.log(-jnp.expm1(-jnp.asarray(theta)))
 
@@ -72,11 +72,11 @@ class Logistic(Link):
 
     name: ClassVar[str] = "logistic"
 
-    def __call__(self, f: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return 1 / (1 + exp(-f))."""
         return jax.nn.sigmoid(f)
 
-    def inverse(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return log(theta / (1 - theta))."""
         return jnp.log(theta) - jnp.log1p(-jnp.asarray(theta))
 

@@ -1,13 +1,24 @@
 """Likelihoods of one datum, and the families that are built in."""
 
 from censored_gp.likelihoods.base import KINDS, Likelihood, Parameter
-from censored_gp.likelihoods.counts import Poisson
-from censored_gp.likelihoods.real import Gaussian
+from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
+from censored_gp.likelihoods.fractions import Bernoulli, Beta
+from censored_gp.likelihoods.positive import Exponential, Gamma, LogNormal, Weibull
+from censored_gp.likelihoods.real import Gaussian, StudentT
 from censored_gp.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support
 
 FAMILIES: dict[str, type[Likelihood]] = {
     "gaussian": Gaussian,
+    "student_t": StudentT,
+    "log_normal": LogNormal,
+    "gamma": Gamma,
+    "exponential": Exponential,
+    "weibull": Weibull,
+    "beta": Beta,
     "poisson": Poisson,
+    "negative_binomial": NegativeBinomial,
+    "paper_negative_binomial": PaperNegativeBinomial,
+    "bernoulli": Bernoulli,
 }
 """The families that can be asked for by name."""
 
@@ -32,10 +43,19 @@ __all__ = [
     "POSITIVE",
     "REAL",
     "UNIT",
+    "Bernoulli",
+    "Beta",
+    "Exponential",
+    "Gamma",
     "Gaussian",
     "Likelihood",
+    "LogNormal",
+    "NegativeBinomial",
+    "PaperNegativeBinomial",
     "Parameter",
     "Poisson",
+    "StudentT",
     "Support",
+    "Weibull",
     "as_likelihood",
 ]

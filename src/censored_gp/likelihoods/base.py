@@ -19,6 +19,8 @@ from censored_gp.links import Link, as_link
 from censored_gp.quadrature import gauss_hermite
 from censored_gp.tails import log1mexp, log_count_interval, log_interval, log_ndtr
 
+Values = Float[ArrayLike, "*#batch"]
+"""Numbers that broadcast with one another."""
 Role = Literal["mean", "scale", "shape"]
 KINDS = ("exact", "right", "left", "interval")
 """What an interval can be, besides missing."""
@@ -72,59 +74,54 @@ class Likelihood(eqx.Module):
         chosen = [f"{p.name}={k.name!r}" for p, k in pairs if k.name != p.link]
         return f"{type(self).__name__}({', '.join(chosen)})"
 
-    def theta(self, *gamma: Float[ArrayLike, "..."]) -> tuple[Float[Array, "..."], ...]:
+    def theta(self, *gamma: Values) -> tuple[Float[Array, "*#batch"], ...]:
         """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""
         return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
 
-    def log_density(
-        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def log_density(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log p(y | theta): a density, or the probability of y if Y is discrete."""
         raise NotImplementedError
 
-    def log_cdf(
-        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def log_cdf(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log P(Y <= y)."""
         return log1mexp(self.log_survival(y, *theta))
 
-    def log_survival(
-        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def log_survival(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log P(Y > y)."""
         return log1mexp(self.log_cdf(y, *theta))
 
     def log_tails(
-        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
-    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        self, y: Values, *theta: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return (log P(Y <= y), log P(Y > y)); overridden where one gives the other."""
         return self.log_cdf(y, *theta), self.log_survival(y, *theta)
 
-    def log_at_least(
-        self, y: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def log_at_least(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log P(Y >= y)."""
         return self.log_survival(self._just_below(y), *theta)
 
     def log_interval(
         self,
-        lower: Float[ArrayLike, "..."],
-        upper: Float[ArrayLike, "..."],
-        *theta: Float[ArrayLike, "..."],
-    ) -> Float[Array, "..."]:
+        lower: Values,
+        upper: Values,
+        *theta: Values,
+    ) -> Float[Array, "*#batch"]:
         """Return log P(lower <= Y <= upper) for finite lower < upper inside the support."""
-        tails_lower = self.log_tails(self._just_below(lower), *theta)
-        tails_upper = self.log_tails(upper, *theta)
+        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+        # Both ends in one call: half the code to compile.
+        ends = jnp.stack([self._just_below(lower), upper])
+        cdf, survival = self.log_tails(ends, *theta)
+        tails = (cdf[0], survival[0]), (cdf[1], survival[1])
         rule = log_count_interval if self.support.discrete else log_interval
-        return rule(lambda y: self.log_density(y, *theta), tails_lower, tails_upper, lower, upper)
+        return rule(lambda y: self.log_density(y, *theta), *tails, lower, upper)
 
     def log_likelihood(
         self,
-        lower: Float[ArrayLike, "..."],
-        upper: Float[ArrayLike, "..."],
-        *theta: Float[ArrayLike, "..."],
+        lower: Values,
+        upper: Values,
+        *theta: Values,
         kinds: tuple[str, ...] = KINDS,
-    ) -> Float[Array, "..."]:
+    ) -> Float[Array, "*#batch"]:
         """Return log P(lower <= Y <= upper), the log density where lower == upper.
 
         Either bound may be infinite; both infinite is missing and contributes 0. `kinds`
@@ -144,36 +141,34 @@ class Likelihood(eqx.Module):
             total = total + self._where(masks[kind], terms[kind], lower, upper, theta)
         return total
 
-    def mean(self, *theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return E[Y | theta], by default the integral of the quantile function."""
         return self.moments_within(-np.inf, np.inf, *theta)[0]
 
-    def variance(self, *theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def variance(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return Var[Y | theta], by default from the integral of the quantile function."""
         return self.moments_within(-np.inf, np.inf, *theta)[1]
 
-    def quantile(
-        self, u: Float[ArrayLike, "..."], *theta: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def quantile(self, u: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return the smallest y with P(Y <= y) >= u."""
         return self._quantile(jnp.log(u), jnp.log1p(-jnp.asarray(u)), *theta)
 
     def quantile_within(
         self,
-        u: Float[ArrayLike, "..."],
-        lower: Float[ArrayLike, "..."],
-        upper: Float[ArrayLike, "..."],
-        *theta: Float[ArrayLike, "..."],
-    ) -> Float[Array, "..."]:
+        u: Values,
+        lower: Values,
+        upper: Values,
+        *theta: Values,
+    ) -> Float[Array, "*#batch"]:
         """Return the quantile at u of Y given lower <= Y <= upper, right in far tails too."""
         return self._quantile_within(jnp.log(u), jnp.log1p(-jnp.asarray(u)), lower, upper, *theta)
 
     def moments_within(
         self,
-        lower: Float[ArrayLike, "..."],
-        upper: Float[ArrayLike, "..."],
-        *theta: Float[ArrayLike, "..."],
-    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        lower: Values,
+        upper: Values,
+        *theta: Values,
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return mean and variance of Y given lower <= Y <= upper; bounds may be infinite.
 
         E[g(Y)] = int g(F^-1(Phi(z))) phi(z) dz, by Gauss-Hermite quadrature.
@@ -186,27 +181,31 @@ class Likelihood(eqx.Module):
         return mean, jnp.tensordot(weights, (y - mean) ** 2, axes=1)
 
     def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], *theta: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+        self, key: Key[Array, ""], shape: tuple[int, ...], *theta: Values
+    ) -> Float[Array, "*#batch"]:
         """Return independent draws of Y, of a shape the parameters broadcast to."""
         return self.quantile(jax.random.uniform(key, shape, float, minval=1e-300), *theta)
 
-    def start(self, values: Float[np.ndarray, "n"]) -> tuple[float, ...]:
+    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
         """Return starting parameters from observed values or bounds, however few or odd."""
         location = self.as_location(finite(values))
         guess = {"mean": float(np.mean(location)), "scale": spread(finite(values)), "shape": 1.0}
         return tuple(guess[p.role] for p in self.parameters)
 
-    def as_location(self, values: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Return the first parameter that each value alone would suggest, inside its domain."""
         return self.support.nudge(values)
 
-    def latent_spread(self, values: Float[np.ndarray, "n"]) -> float:
-        """Return a starting standard deviation of the latent function of the first parameter."""
-        latent = np.asarray(self.links[0].inverse(self.as_location(finite(values))))
-        return spread(latent[np.isfinite(latent)])
+    def latent_spread(self, values: Float[np.ndarray, " N"]) -> float:
+        """Return a starting standard deviation of the latent function of the first parameter.
 
-    def _just_below(self, y: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        Where the latent has no unit (a log, say) it is at least 0.1, whatever the values.
+        """
+        latent = np.asarray(self.links[0].inverse(self.as_location(finite(values))))
+        least = 0.0 if self.rescale == "affine" else 0.1
+        return max(spread(latent[np.isfinite(latent)]), least)
+
+    def _just_below(self, y: Values) -> Float[Array, "*#batch"]:
         """Return the largest value less than y, as far as probabilities go."""
         return jnp.asarray(y) - 1.0 if self.support.discrete else jnp.asarray(y)
 
@@ -214,7 +213,7 @@ class Likelihood(eqx.Module):
         """Return bounds at whole numbers for a discrete Y: 2.5 to 4.5 is 3 to 4."""
         return (jnp.ceil(lower), jnp.floor(upper)) if self.support.discrete else (lower, upper)
 
-    def _kinds(self, lower: Array, upper: Array) -> dict[str, Bool[Array, "..."]]:
+    def _kinds(self, lower: Array, upper: Array) -> dict[str, Bool[Array, "*#batch"]]:
         """Return which cells are of which kind; a bound that excludes nothing is no bound."""
         exact = lower == upper
         below, above = lower > self.support.lower, upper < self.support.upper
@@ -226,8 +225,8 @@ class Likelihood(eqx.Module):
         }
 
     def _where(
-        self, mask: Bool[Array, "..."], term: Callable, lower: Array, upper: Array, theta: list
-    ) -> Float[Array, "..."]:
+        self, mask: Bool[Array, "*#batch"], term: Callable, lower: Array, upper: Array, theta: list
+    ) -> Float[Array, "*#batch"]:
         """Return the term where mask, 0 elsewhere; skipped at run time if there is no such cell.
 
         Elsewhere its arguments are replaced by harmless ones: an infinite bound or parameter
@@ -242,7 +241,7 @@ class Likelihood(eqx.Module):
         )
         return jnp.where(mask, value, 0.0)
 
-    def _quantile(self, log_u: Array, log_rest: Array, *theta: Any) -> Float[Array, "..."]:
+    def _quantile(self, log_u: Array, log_rest: Array, *theta: Any) -> Float[Array, "*#batch"]:
         """Return y with log P(Y <= y) = log_u and log P(Y > y) = log_rest."""
         log_u, log_rest, *theta = jnp.broadcast_arrays(log_u, log_rest, *theta)
         return invert(
@@ -255,7 +254,7 @@ class Likelihood(eqx.Module):
 
     def _quantile_within(
         self, log_u: Array, log_rest: Array, lower: Any, upper: Any, *theta: Any
-    ) -> Float[Array, "..."]:
+    ) -> Float[Array, "*#batch"]:
         """Return the quantile of Y given the bounds, its level given as two logs."""
         lower, upper = self._to_support(jnp.asarray(lower, float), jnp.asarray(upper, float))
         mass = self.log_likelihood(lower, upper, *theta)
@@ -270,14 +269,14 @@ class Likelihood(eqx.Module):
         return jnp.where(lower == upper, lower, jnp.clip(y, lower, upper))
 
 
-def finite(values: Float[np.ndarray, "n"]) -> Float[np.ndarray, "m"]:
+def finite(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """Return the finite values, or a single 0 if there are none."""
     values = np.asarray(values, float).ravel()
     values = values[np.isfinite(values)]
     return values if values.size else np.zeros(1)
 
 
-def spread(values: Float[np.ndarray, "n"]) -> float:
+def spread(values: Float[np.ndarray, " N"]) -> float:
     """Return the standard deviation, or a hundredth of the mean, or 1: never zero."""
     if values.size and np.std(values) > 1e-9 * np.max(np.abs(values)):
         return float(np.std(values))

@@ -7,12 +7,18 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Key
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, finite
+from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite
 from censored_gp.likelihoods.support import COUNTS, Support
-from censored_gp.tails import log_gamma_tails, log_poisson
+from censored_gp.tails import (
+    log_gamma_tails,
+    log_negative_binomial,
+    log_odds_tails,
+    log_poisson,
+)
+
+Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
 
 
 class Poisson(Likelihood):
@@ -21,46 +27,206 @@ class Poisson(Likelihood):
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("rate", "exp", "mean"),)
     support: ClassVar[Support] = COUNTS
 
-    def log_density(
-        self, y: Float[ArrayLike, "..."], rate: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def log_density(self, y: Values, rate: Values) -> Float[Array, "*#batch"]:
         """Return y log(rate) - rate - log(y!)."""
         return log_poisson(y, rate)
 
-    def log_cdf(
-        self, y: Float[ArrayLike, "..."], rate: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def log_cdf(self, y: Values, rate: Values) -> Float[Array, "*#batch"]:
         """Return log Q(y + 1, rate)."""
         return self.log_tails(y, rate)[0]
 
-    def log_survival(
-        self, y: Float[ArrayLike, "..."], rate: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+    def log_survival(self, y: Values, rate: Values) -> Float[Array, "*#batch"]:
         """Return log P(y + 1, rate)."""
         return self.log_tails(y, rate)[1]
 
     def log_tails(
-        self, y: Float[ArrayLike, "..."], rate: Float[ArrayLike, "..."]
-    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        self, y: Values, rate: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return both tails, which are the incomplete gamma functions of shape y + 1."""
-        y = jnp.asarray(y)
         survival, cdf = log_gamma_tails(jnp.maximum(y, 0.0) + 1.0, rate)
-        return jnp.where(y < 0, -jnp.inf, cdf), jnp.where(y < 0, 0.0, survival)
+        return _from_zero(y, cdf, survival)
 
-    def mean(self, rate: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def mean(self, rate: Values) -> Float[Array, "*#batch"]:
         """Return the rate."""
         return jnp.asarray(rate)
 
-    def variance(self, rate: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    def variance(self, rate: Values) -> Float[Array, "*#batch"]:
         """Return the rate."""
         return jnp.asarray(rate)
+
+    def moments_within(self, lower: Values, upper: Values, rate: Values) -> Moments:
+        """Return E and Var by k P(k) = rate P(k - 1), applied once and twice."""
+        lower, upper, rate = jnp.broadcast_arrays(lower, upper, rate)
+        masses = [self.log_likelihood(lower - i, upper - i, rate) for i in range(3)]
+        return _from_factorial(lower, upper, masses, jnp.log(rate), 2.0 * jnp.log(rate))
 
     def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], rate: Float[ArrayLike, "..."]
-    ) -> Float[Array, "..."]:
+        self, key: Key[Array, ""], shape: tuple[int, ...], rate: Values
+    ) -> Float[Array, "*#batch"]:
         """Return Poisson draws."""
         return jax.random.poisson(key, rate, shape, dtype=int).astype(float)
 
-    def start(self, values: Float[np.ndarray, "n"]) -> tuple[float, ...]:
+    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
         """Return the mean count, not less than a tenth."""
         return (max(float(np.mean(finite(values))), 0.1),)
+
+
+class NegativeBinomial(Likelihood):
+    """Y ~ negative binomial of the given mean and dispersion: variance mean + dispersion mean^2.
+
+    P(k) = C(k + r - 1, k) p^r (1 - p)^k with r = 1 / dispersion and p = 1 / (1 + dispersion mean).
+    The limit of no dispersion is Poisson, and is reached without loss of digits.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("mean", "exp", "mean"),
+        Parameter("dispersion", "exp", "scale"),
+    )
+    support: ClassVar[Support] = COUNTS
+
+    def log_density(self, y: Values, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return log P(y)."""
+        return log_negative_binomial(y, mean, dispersion)
+
+    def log_cdf(self, y: Values, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return log I_p(r, y + 1)."""
+        return self.log_tails(y, mean, dispersion)[0]
+
+    def log_survival(self, y: Values, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return log I_(1-p)(y + 1, r)."""
+        return self.log_tails(y, mean, dispersion)[1]
+
+    def log_tails(
+        self, y: Values, mean: Values, dispersion: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return both tails, which are incomplete beta functions."""
+        survival, cdf = log_odds_tails(jnp.maximum(y, 0.0) + 1.0, mean, dispersion)
+        return _from_zero(y, cdf, survival)
+
+    def mean(self, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return the mean."""
+        return mean + jnp.zeros_like(dispersion)
+
+    def variance(self, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return mean + dispersion mean^2."""
+        return mean + dispersion * jnp.square(mean)
+
+    def moments_within(
+        self, lower: Values, upper: Values, mean: Values, dispersion: Values
+    ) -> Moments:
+        """Return E and Var by k P_r(k) = mean P_(r+1)(k - 1), applied once and twice."""
+        lower, upper, mean, dispersion = jnp.broadcast_arrays(lower, upper, mean, dispersion)
+        masses = []
+        for i in range(3):
+            growth = 1.0 + i * dispersion
+            theta = mean * growth, dispersion / growth
+            masses.append(self.log_likelihood(lower - i, upper - i, *theta))
+        first = jnp.log(mean)
+        return _from_factorial(lower, upper, masses, first, 2.0 * first + jnp.log1p(dispersion))
+
+    def sample(
+        self, key: Key[Array, ""], shape: tuple[int, ...], mean: Values, dispersion: Values
+    ) -> Float[Array, "*#batch"]:
+        """Return Poisson draws whose rates are Gamma draws."""
+        rate_key, count_key = jax.random.split(key)
+        r = 1.0 / jnp.asarray(dispersion)
+        rate = mean * jax.random.gamma(rate_key, r, shape, float) / r
+        return jax.random.poisson(count_key, rate, shape, dtype=int).astype(float)
+
+    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+        """Return the mean count and the dispersion of the same variance, within bounds."""
+        values = finite(values)
+        mean = max(float(np.mean(values)), 0.1)
+        return mean, float(np.clip((np.var(values) - mean) / mean**2, 0.05, 5.0))
+
+
+class PaperNegativeBinomial(Likelihood):
+    """The paper's own parameterisation, literally: r = 1/dispersion, log-odds of p = mu dispersion.
+
+    P(k) = C(k + r - 1, k) p^r (1 - p)^k, so that E[Y] = exp(-mu dispersion) / dispersion falls
+    as mu grows. Kept for comparison; `NegativeBinomial` has the mean as its parameter.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("mu", "exp", "mean"),
+        Parameter("dispersion", "exp", "scale"),
+    )
+    support: ClassVar[Support] = COUNTS
+
+    def log_density(self, y: Values, mu: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return log P(y)."""
+        return log_negative_binomial(y, self.mean(mu, dispersion), dispersion)
+
+    def log_cdf(self, y: Values, mu: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return log I_p(r, y + 1)."""
+        return self.log_tails(y, mu, dispersion)[0]
+
+    def log_survival(self, y: Values, mu: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return log I_(1-p)(y + 1, r)."""
+        return self.log_tails(y, mu, dispersion)[1]
+
+    def log_tails(
+        self, y: Values, mu: Values, dispersion: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return both tails, which are incomplete beta functions."""
+        return NegativeBinomial().log_tails(y, self.mean(mu, dispersion), dispersion)
+
+    def mean(self, mu: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return r (1 - p) / p = exp(-mu dispersion) / dispersion."""
+        return jnp.exp(-jnp.asarray(mu) * dispersion) / dispersion
+
+    def variance(self, mu: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return E[Y] + dispersion E[Y]^2."""
+        return NegativeBinomial().variance(self.mean(mu, dispersion), dispersion)
+
+    def moments_within(
+        self, lower: Values, upper: Values, mu: Values, dispersion: Values
+    ) -> Moments:
+        """Return the moments of the same count in its other parameters."""
+        mean = self.mean(mu, dispersion)
+        return NegativeBinomial().moments_within(lower, upper, mean, dispersion)
+
+    def sample(
+        self, key: Key[Array, ""], shape: tuple[int, ...], mu: Values, dispersion: Values
+    ) -> Float[Array, "*#batch"]:
+        """Return draws of the same count in its other parameters."""
+        return NegativeBinomial().sample(key, shape, self.mean(mu, dispersion), dispersion)
+
+    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+        """Return the mu that gives each count as its mean, at the starting dispersion."""
+        _, dispersion = self.start(values)
+        largest = np.exp(-0.1) / dispersion
+        return -np.log(np.minimum(self.support.nudge(values), largest) * dispersion) / dispersion
+
+    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+        """Return mu and dispersion of the observed mean; mu > 0 needs dispersion < 1 / mean."""
+        mean, dispersion = NegativeBinomial().start(values)
+        dispersion = min(dispersion, np.exp(-1.0) / mean)
+        return float(-np.log(mean * dispersion) / dispersion), float(dispersion)
+
+
+def _from_zero(
+    y: Values, cdf: Float[Array, "*#batch"], survival: Float[Array, "*#batch"]
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return the log tails of a count, which is never below zero."""
+    below = jnp.asarray(y) < 0
+    return jnp.where(below, -jnp.inf, cdf), jnp.where(below, 0.0, survival)
+
+
+def _from_factorial(
+    lower: Float[Array, "*#batch"],
+    upper: Float[Array, "*#batch"],
+    log_masses: list[Float[Array, "*#batch"]],
+    log_first: Float[Array, "*#batch"],
+    log_second: Float[Array, "*#batch"],
+) -> Moments:
+    """Return mean and variance of a count within bounds from its factorial moments.
+
+    E[Y | .] = exp(log_first) P(Y' in bounds - 1) / P(Y in bounds), and E[Y (Y - 1) | .] likewise.
+    """
+    mean = jnp.exp(log_first + log_masses[1] - log_masses[0])
+    mean = jnp.clip(mean, jnp.maximum(lower, 0.0), upper)
+    second = jnp.exp(log_second + log_masses[2] - log_masses[0])
+    known = jnp.ceil(lower) == jnp.floor(upper)
+    variance = jnp.maximum(second + mean - mean**2, 0.0)
+    return jnp.where(known, jnp.ceil(lower), mean), jnp.where(known, 0.0, variance)

@@ -16,17 +16,17 @@ MAXIMUM_STEPS = 200
 ROUNDING = 1e-13
 """Slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1."""
 
-Tails = Callable[[Float[Array, "..."]], tuple[Float[Array, "..."], Float[Array, "..."]]]
-Density = Callable[[Float[Array, "..."]], Float[Array, "..."]]
+Tails = Callable[[Float[Array, "*#batch"]], tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]]
+Density = Callable[[Float[Array, "*#batch"]], Float[Array, "*#batch"]]
 
 
 def invert(
     log_tails: Tails,
     log_density: Density,
-    log_lower: Float[Array, "..."],
-    log_upper: Float[Array, "..."],
+    log_lower: Float[Array, "*#batch"],
+    log_upper: Float[Array, "*#batch"],
     support: Support,
-) -> Float[Array, "..."]:
+) -> Float[Array, "*#batch"]:
     """Return the smallest y whose lower tail reaches exp(log_lower), in the given support.
 
     The level comes as the logs of both tails, exp(log_lower) + exp(log_upper) = 1; the smaller
@@ -40,8 +40,11 @@ def invert(
 
 
 def _invert_counts(
-    log_tails: Tails, below: Bool[Array, "..."], target: Float[Array, "..."], support: Support
-) -> Float[Array, "..."]:
+    log_tails: Tails,
+    below: Bool[Array, "*#batch"],
+    target: Float[Array, "*#batch"],
+    support: Support,
+) -> Float[Array, "*#batch"]:
     """Return the smallest whole number at which the level is reached, by bisection."""
 
     def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -65,10 +68,10 @@ def _invert_counts(
 def _invert_continuous(
     log_tails: Tails,
     log_density: Density,
-    below: Bool[Array, "..."],
-    target: Float[Array, "..."],
+    below: Bool[Array, "*#batch"],
+    target: Float[Array, "*#batch"],
     support: Support,
-) -> Float[Array, "..."]:
+) -> Float[Array, "*#batch"]:
     """Return the root by Newton steps on the log tail, kept inside a shrinking bracket.
 
     Every third step bisects the bracket in the order of floating-point numbers, which finds
@@ -95,19 +98,19 @@ def _invert_continuous(
     return lax.while_loop(lambda s: (s[0] < MAXIMUM_STEPS) & jnp.any(s[4]), step, state)[3]
 
 
-def _middle(low: Float[Array, "..."], high: Float[Array, "..."]) -> Float[Array, "..."]:
+def _middle(low: Float[Array, "*#batch"], high: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
     """Return the number half-way from low to high in the order of float64 numbers."""
     a, b = _to_order(low), _to_order(high)
     return _from_order((a >> 1) + (b >> 1) + (a & b & 1))
 
 
-def _to_order(x: Float[Array, "..."]) -> Int[Array, "..."]:
+def _to_order(x: Float[Array, "*#batch"]) -> Int[Array, "*#batch"]:
     """Return the rank of a float64 among all float64 numbers."""
     bits = lax.bitcast_convert_type(x, jnp.int64)
     return jnp.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
-def _from_order(rank: Int[Array, "..."]) -> Float[Array, "..."]:
+def _from_order(rank: Int[Array, "*#batch"]) -> Float[Array, "*#batch"]:
     """Return the float64 of that rank."""
     return lax.bitcast_convert_type(
         jnp.where(rank < 0, np.int64(-(2**63)) - rank, rank), jnp.float64

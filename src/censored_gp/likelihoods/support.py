@@ -23,7 +23,7 @@ class Support:
     """Two typical values, used in place of arguments that are not needed."""
     discrete: bool = False
 
-    def contains(self, values: Float[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
+    def contains(self, values: Float[np.ndarray, "*#batch"]) -> Bool[np.ndarray, "*#batch"]:
         """Return which values a datum may take. Infinities and NaN it may not."""
         values = np.asarray(values, float)
         if self.discrete:
@@ -31,7 +31,7 @@ class Support:
             return within & np.isfinite(values) & (np.floor(values) == values)
         return (values > self.lower) & (values < self.upper) & np.isfinite(values)
 
-    def nudge(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    def nudge(self, values: Float[np.ndarray, "*#batch"]) -> Float[np.ndarray, "*#batch"]:
         """Return the values moved inside the open interval, by a little of their own scale."""
         values = np.asarray(values, float)
         if self.discrete:

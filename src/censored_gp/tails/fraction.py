@@ -10,14 +10,14 @@ from jaxtyping import Array, Bool, Float
 
 TOLERANCE = 1e-14
 MAXIMUM_STEPS = 200_000
-STEPS_PER_PASS = 4
-"""Steps per pass over memory: the loop is bound by memory traffic, not arithmetic."""
 
 
 def steed(
-    coefficients: Callable[[Float[Array, ""]], tuple[Float[Array, "..."], Float[Array, "..."]]],
-    first: Float[Array, "..."],
-) -> Float[Array, "..."]:
+    coefficients: Callable[
+        [Float[Array, ""]], tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
+    ],
+    first: Float[Array, "*#batch"],
+) -> Float[Array, "*#batch"]:
     """Return 1/(b_0 + a_1/(b_1 + a_2/(b_2 + ...))), given first = 1 / b_0.
 
     `coefficients(n)` gives (a_n, b_n). Steed's form needs one division a step and never
@@ -27,13 +27,10 @@ def steed(
 
     def step(state: tuple) -> tuple:
         n, inverse, change, total = state
-        for _ in range(STEPS_PER_PASS):
-            n = n + 1.0
-            a, b = coefficients(n)
-            inverse = 1.0 / (b + a * inverse)
-            change = (b * inverse - 1.0) * change
-            total = total + change
-        return n, inverse, change, total
+        a, b = coefficients(n + 1.0)
+        inverse = 1.0 / (b + a * inverse)
+        change = (b * inverse - 1.0) * change
+        return n + 1.0, inverse, change, total + change
 
     def unfinished(state: tuple) -> Bool[Array, ""]:
         n, _, change, total = state

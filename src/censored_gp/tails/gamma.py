@@ -16,86 +16,82 @@ from jaxtyping import Array, Bool, Float
 from censored_gp.tails import temme
 from censored_gp.tails.elementary import (
     HALF_LOG_2PI,
-    log1mexp,
+    both_slopes,
+    both_tails,
     log_ratio_excess,
     stirling_error,
 )
-from censored_gp.tails.fraction import STEPS_PER_PASS, TOLERANCE, steed
+from censored_gp.tails.fraction import TOLERANCE, steed
 
 MAXIMUM_STEPS = 2000
 TINY, HUGE = 1e-290, 1e290
 
 
-def log_gammainc(a: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+def log_gammainc(
+    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return log P(a, x), the log cdf at x of a Gamma variable of shape a."""
     return log_gamma_tails(a, x)[0]
 
 
-def log_gammaincc(a: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+def log_gammaincc(
+    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return log Q(a, x), the log survival at x of a Gamma variable of shape a."""
     return log_gamma_tails(a, x)[1]
 
 
 def log_gamma_tails(
-    a: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
     """Return (log P(a, x), log Q(a, x)) for a > 0 and x >= 0 at the cost of one of them."""
     a, x = jnp.broadcast_arrays(jnp.asarray(a, float), jnp.asarray(x, float))
     return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(x, TINY, HUGE))
 
 
-def log_gamma_kernel(a: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+def log_gamma_kernel(
+    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return log[x^a e^-x / Gamma(a)] = dP / dlog x, without subtracting large numbers."""
     deviance = a * log_ratio_excess(x / a, (x - a) / a)
     return deviance + 0.5 * jnp.log(a) - HALF_LOG_2PI - stirling_error(1.0 / a)
 
 
 @jax.custom_jvp
-def _log_tails(a: Float[Array, "..."], x: Float[Array, "..."]) -> tuple[Array, Array]:
-    return _both(_log_smaller(a, x), _is_lower(a, x))
+@jax.jit
+def _log_tails(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> tuple[Array, Array]:
+    return both_tails(_log_smaller(a, x), _is_lower(a, x))
 
 
 def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     (a, x), (da, dx) = primals, tangents
     lower_is_smaller = _is_lower(a, x)
+    change = (jnp.zeros_like(a), jnp.zeros_like(a))
     if isinstance(da, SymbolicZero):
-        tails = _both(_log_smaller(a, x), lower_is_smaller)
-        shape_slopes = (0.0, 0.0)
-        da = 0.0
+        smaller = _log_smaller(a, x)
     else:
         smaller, slope = jax.jvp(lambda shape: _log_smaller(shape, x), (a,), (jnp.ones_like(a),))
-        tails = _both(smaller, lower_is_smaller)
-        shape_slopes = both_slopes(smaller, slope, lower_is_smaller)
-    if isinstance(dx, SymbolicZero):
-        dx = 0.0
-    kernel = log_gamma_kernel(a, x)
-    slopes = (jnp.exp(kernel - tails[0]) / x, -jnp.exp(kernel - tails[1]) / x)
-    return tails, tuple(s * da + t * dx for s, t in zip(shape_slopes, slopes, strict=True))
+        change = tuple(s * da for s in both_slopes(smaller, slope, lower_is_smaller))
+    tails = both_tails(smaller, lower_is_smaller)
+    if not isinstance(dx, SymbolicZero):
+        kernel, relative = log_gamma_kernel(a, x), dx / x
+        change = (
+            change[0] + jnp.exp(kernel - tails[0]) * relative,
+            change[1] - jnp.exp(kernel - tails[1]) * relative,
+        )
+    return tails, change
 
 
 _log_tails.defjvp(_log_tails_jvp, symbolic_zeros=True)
 
 
-def _both(smaller: Float[Array, "..."], is_lower: Bool[Array, "..."]) -> tuple[Array, Array]:
-    """Return (log lower tail, log upper tail) given the log of the smaller one."""
-    larger = log1mexp(jnp.minimum(smaller, -1e-300))
-    return jnp.where(is_lower, smaller, larger), jnp.where(is_lower, larger, smaller)
-
-
-def both_slopes(
-    smaller: Float[Array, "..."], slope: Float[Array, "..."], is_lower: Bool[Array, "..."]
-) -> tuple[Array, Array]:
-    """Return the slopes of both log tails given that of the smaller one."""
-    other = -slope / jnp.expm1(-jnp.minimum(smaller, -1e-300))
-    return jnp.where(is_lower, slope, other), jnp.where(is_lower, other, slope)
-
-
-def _is_lower(a: Float[Array, "..."], x: Float[Array, "..."]) -> Bool[Array, "..."]:
+def _is_lower(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> Bool[Array, "*#batch"]:
     """Return where P is computed and Q derived; past x = a + 1 it is the other way round."""
     return jnp.where(temme.in_region(a, x), x < a, x < a + 1.0)
 
 
-def _log_smaller(a: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+@jax.jit
+def _log_smaller(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
     """Return log P where `_is_lower`, log Q elsewhere, each by what converges fast there."""
     uniform, lower = temme.in_region(a, x), _is_lower(a, x)
     expansion = temme.log_smaller_tail(jnp.where(uniform, a, 20.0), jnp.where(uniform, x, 20.0))
@@ -107,16 +103,15 @@ def _log_smaller(a: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array,
     return jnp.where(uniform, expansion, looped)
 
 
-def _power_series(a: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+def _power_series(
+    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return 1 + x/(a+1) + x^2/((a+1)(a+2)) + ... = a P / kernel (DLMF 8.11.4)."""
 
     def step(state: tuple) -> tuple:
         n, term, total = state
-        for _ in range(STEPS_PER_PASS):
-            n = n + 1.0
-            term = term * (x / (a + n))
-            total = total + term
-        return n, term, total
+        term = term * (x / (a + n + 1.0))
+        return n + 1.0, term, total + term
 
     def unfinished(state: tuple) -> Bool[Array, ""]:
         n, term, total = state
@@ -125,7 +120,9 @@ def _power_series(a: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array
     return lax.while_loop(unfinished, step, (0.0, jnp.ones_like(x), jnp.ones_like(x)))[2]
 
 
-def _legendre_fraction(a: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+def _legendre_fraction(
+    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return Q / kernel = 1/(x+1-a + 1(a-1)/(x+3-a + 2(a-2)/(x+5-a + ...))) (DLMF 8.9.2)."""
 
     def coefficients(n: Float[Array, ""]) -> tuple[Array, Array]:

@@ -16,17 +16,17 @@ NARROW = 0.01
 """Below this difference of log tails, integrating the density is the more precise way."""
 NODES = 5
 
-LogTails = tuple[Float[Array, "..."], Float[Array, "..."]]
-LogDensity = Callable[[Float[Array, "..."]], Float[Array, "..."]]
+LogTails = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
+LogDensity = Callable[[Float[Array, "*#batch"]], Float[Array, "*#batch"]]
 
 
 def log_interval(
     log_density: LogDensity,
     tails_lower: LogTails,
     tails_upper: LogTails,
-    lower: Float[ArrayLike, "..."],
-    upper: Float[ArrayLike, "..."],
-) -> Float[Array, "..."]:
+    lower: Float[ArrayLike, "*#batch"],
+    upper: Float[ArrayLike, "*#batch"],
+) -> Float[Array, "*#batch"]:
     """Return log P(lower <= Y <= upper) of a continuous Y, lower < upper both finite.
 
     The tails are (log P(Y <= y), log P(Y > y)) at either end. They are subtracted on the side
@@ -34,8 +34,8 @@ def log_interval(
     """
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = 0.5 * (jnp.asarray(upper) - lower)
-    points = [lower + half * (1.0 + node) for node in nodes]
-    masses = [weight * half for weight in weights]
+    points = jnp.stack([lower + half * (1.0 + node) for node in nodes])
+    masses = jnp.stack([weight * half for weight in weights])
     return _subtract_or_sum(log_density, tails_lower, tails_upper, points, masses)
 
 
@@ -43,9 +43,9 @@ def log_count_interval(
     log_mass: LogDensity,
     tails_below: LogTails,
     tails_upper: LogTails,
-    lower: Float[ArrayLike, "..."],
-    upper: Float[ArrayLike, "..."],
-) -> Float[Array, "..."]:
+    lower: Float[ArrayLike, "*#batch"],
+    upper: Float[ArrayLike, "*#batch"],
+) -> Float[Array, "*#batch"]:
     """Return log P(lower <= Y <= upper) of a count, both bounds whole numbers.
 
     `tails_below` are taken at lower - 1. Up to five counts are simply added; where more of
@@ -54,12 +54,10 @@ def log_count_interval(
     width = jnp.asarray(upper) - lower + 1.0
     few = width <= NODES
     offsets, masses = _gauss_for_sums(jnp.where(few, 2.0 * NODES, width))
-    centre = lower + 0.5 * (width - 1.0)
-    points, weights = [], []
-    for i, (offset, mass) in enumerate(zip(offsets, masses, strict=True)):
-        inside = i < width
-        points.append(jnp.where(few, jnp.where(inside, lower + i, lower), centre + offset))
-        weights.append(jnp.where(few, jnp.where(inside, 1.0, 0.0), mass))
+    index = jnp.arange(float(NODES)).reshape((-1,) + (1,) * width.ndim)
+    single = lower + jnp.where(index < width, index, 0.0)
+    points = jnp.where(few, single, lower + 0.5 * (width - 1.0) + offsets)
+    weights = jnp.where(few, jnp.where(index < width, 1.0, 0.0), masses)
     return _subtract_or_sum(log_mass, tails_below, tails_upper, points, weights, prefer_sum=few)
 
 
@@ -67,10 +65,10 @@ def _subtract_or_sum(
     log_density: LogDensity,
     tails_lower: LogTails,
     tails_upper: LogTails,
-    points: list[Float[Array, "..."]],
-    weights: list[Float[Array, "..."]],
+    points: Float[Array, "S *#batch"],
+    weights: Float[Array, "S *#batch"],
     prefer_sum: ArrayLike = False,
-) -> Float[Array, "..."]:
+) -> Float[Array, "*#batch"]:
     """Return the difference of tails where it keeps its digits, the weighted sum elsewhere."""
     below = tails_upper[0] < tails_lower[1]
     larger = jnp.where(below, tails_upper[0], tails_lower[1])
@@ -78,14 +76,13 @@ def _subtract_or_sum(
     narrow = (larger - smaller < NARROW) | jnp.asarray(prefer_sum)
     gap = jnp.where(narrow, -1.0, smaller - jnp.where(narrow, 0.0, larger))
     difference = jnp.where(narrow, 0.0, larger) + log1mexp(gap)
-    density = jnp.stack([log_density(point) for point in points])
-    summed = logsumexp(jnp.where(narrow, density, 0.0), axis=0, b=jnp.stack(weights))
-    return jnp.where(narrow, summed, difference)
+    density = jnp.where(narrow, log_density(points), 0.0)
+    return jnp.where(narrow, logsumexp(density, axis=0, b=weights), difference)
 
 
 def _gauss_for_sums(
-    count: Float[Array, "..."],
-) -> tuple[list[Float[Array, "..."]], list[Float[Array, "..."]]]:
+    count: Float[Array, "*#batch"],
+) -> tuple[Float[Array, "S *#batch"], Float[Array, "S *#batch"]]:
     """Return nodes about the centre and weights: sum w p(x) = sum of p over `count` integers.
 
     Exact to degree 9. Gauss quadrature of the counting measure: the orthogonal (Gram)
@@ -101,5 +98,5 @@ def _gauss_for_sums(
     inner_weight = 0.5 * (fourth - second * outer) / (inner * (inner - outer))
     middle = count - 2.0 * (outer_weight + inner_weight)
     far, near = jnp.sqrt(outer), jnp.sqrt(inner)
-    nodes = [-far, -near, jnp.zeros_like(far), near, far]
-    return nodes, [outer_weight, inner_weight, middle, inner_weight, outer_weight]
+    nodes = jnp.stack([-far, -near, jnp.zeros_like(far), near, far])
+    return nodes, jnp.stack([outer_weight, inner_weight, middle, inner_weight, outer_weight])

@@ -14,14 +14,18 @@ from censored_gp.tails.elementary import HALF_LOG_2PI, log_ratio_excess, stirlin
 FEW = 16.0
 
 
-def log_poisson(k: Float[ArrayLike, "..."], mu: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+def log_poisson(
+    k: Float[ArrayLike, "*#batch"], mu: Float[ArrayLike, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return log[mu^k e^-mu / k!], also for counts in the millions."""
     k, mu = jnp.broadcast_arrays(jnp.asarray(k, float), jnp.asarray(mu, float))
     return _log_poisson(k, jnp.maximum(mu, 1e-290))
 
 
 @jax.custom_jvp
-def _log_poisson(k: Float[Array, "..."], mu: Float[Array, "..."]) -> Float[Array, "..."]:
+def _log_poisson(
+    k: Float[Array, "*#batch"], mu: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
     few = jnp.where(k < FEW, k, 0.0)
     direct = xlogy(few, mu) - mu - gammaln(few + 1.0)
     many = jnp.where(k < FEW, FEW, k)

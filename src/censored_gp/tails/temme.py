@@ -42,13 +42,15 @@ def coefficients() -> Float[np.ndarray, "orders degree"]:
     return np.array([[float(d) for d in row[:DEGREE]] for row in rows])
 
 
-def in_region(a: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]) -> Array:
+def in_region(a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]) -> Array:
     """Return where the expansion has full precision: a >= 12 and |eta| <= 1."""
     half_square = -log_ratio_excess(x / a, (x - a) / a)
     return (a >= MINIMUM_SHAPE) & (half_square <= 0.5 * MAXIMUM_ETA**2)
 
 
-def log_smaller_tail(a: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+def log_smaller_tail(
+    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return log P(a, x) where x < a and log Q(a, x) elsewhere (DLMF 8.12.3 and 8.12.4).
 
     Q = erfc(eta sqrt(a/2)) / 2 + exp(-a eta^2 / 2) / sqrt(2 pi a) sum_k C_k(eta) a^-k with
@@ -62,7 +64,7 @@ def log_smaller_tail(a: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Ar
     return -0.5 * a * eta**2 + jnp.log(scaled)
 
 
-def _curvature(mu: Float[Array, "..."]) -> Float[Array, "..."]:
+def _curvature(mu: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
     """Return (log(1 + mu) - mu) / mu^2 on the whole region."""
     near = jnp.abs(mu) < 0.3
     outer = jnp.where(near, 1.0, mu)
@@ -70,11 +72,13 @@ def _curvature(mu: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(near, log1p_curvature(jnp.where(near, mu, 0.0)), direct)
 
 
-def _corrections(a: Float[Array, "..."], eta: Float[Array, "..."]) -> Float[Array, "..."]:
+def _corrections(
+    a: Float[Array, "*#batch"], eta: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
     """Return sum_k C_k(eta) a^-k by Horner's rule in both, a loop over k to compile quickly."""
     table = jnp.asarray(coefficients()[::-1])
 
-    def add_order(k: Int[Array, ""], total: Float[Array, "..."]) -> Float[Array, "..."]:
+    def add_order(k: Int[Array, ""], total: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
         polynomial = jnp.full_like(eta, table[k, -1])
         for n in reversed(range(DEGREE - 1)):
             polynomial = table[k, n] + eta * polynomial

@@ -1,0 +1,187 @@
+"""Families of positive numbers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln, ndtri
+from jaxtyping import Array, Float, Key
+
+from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.support import POSITIVE, Support
+from censored_gp.tails import log1mexp, log_gamma_kernel, log_gamma_tails, log_ndtr
+from censored_gp.tails.elementary import HALF_LOG_2PI
+
+
+class LogNormal(Likelihood):
+    """log Y ~ N(location, scale^2)."""
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("location", "identity", "mean"),
+        Parameter("scale", "exp", "scale"),
+    )
+    support: ClassVar[Support] = POSITIVE
+    rescale: ClassVar = "scale"
+
+    def log_density(self, y: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+        """Return the normal log density of log y, less log y."""
+        z = (jnp.log(y) - location) / scale
+        return -0.5 * z**2 - HALF_LOG_2PI - jnp.log(scale) - jnp.log(y)
+
+    def log_cdf(self, y: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+        """Return log Phi((log y - location) / scale)."""
+        return log_ndtr((jnp.log(y) - location) / scale)
+
+    def log_survival(self, y: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+        """Return log Phi((location - log y) / scale)."""
+        return log_ndtr((location - jnp.log(y)) / scale)
+
+    def mean(self, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+        """Return exp(location + scale^2 / 2)."""
+        return jnp.exp(location + 0.5 * jnp.square(scale))
+
+    def variance(self, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+        """Return (exp(scale^2) - 1) exp(2 location + scale^2)."""
+        square = jnp.square(scale)
+        return jnp.expm1(square) * jnp.exp(2.0 * jnp.asarray(location) + square)
+
+    def quantile(self, u: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+        """Return exp(location + scale Phi^-1(u))."""
+        return jnp.exp(location + scale * ndtri(u))
+
+    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+        """Return the logs of the values."""
+        return np.log(self.support.nudge(values))
+
+    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+        """Return mean and standard deviation of the logs."""
+        logs = self.as_location(finite(values))
+        return float(np.mean(logs)), max(spread(logs), 0.05)
+
+
+class Gamma(Likelihood):
+    """Y ~ Gamma of the given mean and shape; its variance is mean^2 / shape."""
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("mean", "exp", "mean"),
+        Parameter("shape", "exp", "scale"),
+    )
+    support: ClassVar[Support] = POSITIVE
+    rescale: ClassVar = "scale"
+
+    def log_density(self, y: Values, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return shape log(x) - x - log Gamma(shape) - log y at x = shape y / mean."""
+        return log_gamma_kernel(jnp.asarray(shape), shape * (y / mean)) - jnp.log(y)
+
+    def log_cdf(self, y: Values, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return log P(shape, shape y / mean)."""
+        return self.log_tails(y, mean, shape)[0]
+
+    def log_survival(self, y: Values, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return log Q(shape, shape y / mean)."""
+        return self.log_tails(y, mean, shape)[1]
+
+    def log_tails(
+        self, y: Values, mean: Values, shape: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return both tails, which are the incomplete gamma functions."""
+        return log_gamma_tails(shape, shape * (y / mean))
+
+    def mean(self, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return the mean."""
+        return mean + jnp.zeros_like(shape)
+
+    def variance(self, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return mean^2 / shape."""
+        return jnp.square(mean) / shape
+
+    def sample(
+        self, key: Key[Array, ""], shape: tuple[int, ...], mean: Values, concentration: Values
+    ) -> Float[Array, "*#batch"]:
+        """Return Gamma draws."""
+        return mean * jax.random.gamma(key, concentration, shape, float) / concentration
+
+    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+        """Return the mean and the shape of the same variance, within bounds."""
+        values = self.as_location(finite(values))
+        mean = float(np.mean(values))
+        return mean, float(np.clip((mean / spread(values)) ** 2, 0.1, 100.0))
+
+
+class Exponential(Likelihood):
+    """Y ~ Exponential of the given mean."""
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("mean", "exp", "mean"),)
+    support: ClassVar[Support] = POSITIVE
+    rescale: ClassVar = "scale"
+
+    def log_density(self, y: Values, mean: Values) -> Float[Array, "*#batch"]:
+        """Return -y / mean - log(mean)."""
+        return -jnp.asarray(y) / mean - jnp.log(mean)
+
+    def log_survival(self, y: Values, mean: Values) -> Float[Array, "*#batch"]:
+        """Return -y / mean."""
+        return -jnp.asarray(y) / mean
+
+    def mean(self, mean: Values) -> Float[Array, "*#batch"]:
+        """Return the mean."""
+        return jnp.asarray(mean)
+
+    def variance(self, mean: Values) -> Float[Array, "*#batch"]:
+        """Return mean^2."""
+        return jnp.square(mean)
+
+    def quantile(self, u: Values, mean: Values) -> Float[Array, "*#batch"]:
+        """Return -mean log(1 - u)."""
+        return -mean * jnp.log1p(-jnp.asarray(u))
+
+
+class Weibull(Likelihood):
+    """Y with P(Y > y) = exp(-(y / scale)^shape)."""
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("scale", "exp", "mean"),
+        Parameter("shape", "exp", "scale"),
+    )
+    support: ClassVar[Support] = POSITIVE
+    rescale: ClassVar = "scale"
+
+    def log_density(self, y: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return log(shape / y) + log H - H with H = (y / scale)^shape."""
+        log_hazard = shape * jnp.log(y / scale)
+        return jnp.log(shape) - jnp.log(y) + log_hazard - jnp.exp(log_hazard)
+
+    def log_cdf(self, y: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return log(1 - exp(-H)), which is log H - H/2 where H is tiny."""
+        log_hazard = shape * jnp.log(y / scale)
+        tiny = log_hazard < -20.0
+        ordinary = log1mexp(-jnp.exp(jnp.where(tiny, 0.0, log_hazard)))
+        return jnp.where(tiny, log_hazard - 0.5 * jnp.exp(log_hazard), ordinary)
+
+    def log_survival(self, y: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return -H."""
+        return -jnp.exp(shape * jnp.log(y / scale))
+
+    def mean(self, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return scale Gamma(1 + 1/shape)."""
+        return scale * jnp.exp(gammaln(1.0 + 1.0 / jnp.asarray(shape)))
+
+    def variance(self, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return scale^2 [Gamma(1 + 2/shape) - Gamma(1 + 1/shape)^2]."""
+        reciprocal = 1.0 / jnp.asarray(shape)
+        log_mean = gammaln(1.0 + reciprocal)
+        log_square = gammaln(1.0 + 2.0 * reciprocal)
+        return jnp.square(scale * jnp.exp(log_mean)) * jnp.expm1(log_square - 2.0 * log_mean)
+
+    def quantile(self, u: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+        """Return scale (-log(1 - u))^(1/shape)."""
+        return scale * (-jnp.log1p(-jnp.asarray(u))) ** (1.0 / jnp.asarray(shape))
+
+    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+        """Return the mean and the shape that gives the logs their spread, pi / sqrt(6) / shape."""
+        values = self.as_location(finite(values))
+        shape = np.pi / np.sqrt(6.0) / spread(np.log(values))
+        return float(np.mean(values)), float(np.clip(shape, 0.3, 10.0))
