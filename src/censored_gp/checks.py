@@ -34,11 +34,13 @@ def validated_inputs(
     is one column.
     """
     _refuse_unreadable(X)
-    if isinstance(X, Mapping) or np.ndim(X) == 1:
+    # Not np.shape(X): array-likes need not implement numpy's functions.
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    if isinstance(X, Mapping) or len(shape) == 1:
         return _flat_or_mapping(estimator, X, columns)
-    if np.ndim(X) == 2 and np.shape(X)[1] == 0:
+    if len(shape) == 2 and shape[1] == 0:
         raise ValueError(
-            f"Found array with 0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is required."
+            f"Inputs: found 0 feature(s) (shape={shape}) while a minimum of 1 is required."
         )
     validate_data(estimator, X, reset=columns is None, skip_check_array=True)  # pyright: ignore[reportArgumentType]
     return read_inputs(X, columns)
@@ -47,12 +49,12 @@ def validated_inputs(
 def _flat_or_mapping(
     estimator: Any, X: Any, columns: Columns | None
 ) -> tuple[Float[np.ndarray, "N C"], Columns]:
-    inputs, known = read_inputs(X, columns)
-    if not isinstance(X, Mapping) and not any(known.is_time):
+    if not isinstance(X, Mapping) and not any(read_inputs(X)[1].is_time):
         raise ValueError(
-            f"Expected 2D array, got 1D array instead: inputs of shape {np.shape(X)}. Reshape your "
+            f"Expected 2D array, got 1D array instead: {len(X)} number(s) as inputs. Reshape your "
             "data with .reshape(-1, 1) if it has one column, .reshape(1, -1) if it has one row."
         )
+    inputs, known = read_inputs(X, columns)
     if columns is None:
         estimator.n_features_in_ = len(known.names)
         vars(estimator).pop("feature_names_in_", None)

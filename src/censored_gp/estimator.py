@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from censored_gp import checks, targets
+from censored_gp.defaults import default_kernels
 from censored_gp.inference import Report, Task, infer
 from censored_gp.inputs import Columns
 from censored_gp.kernels import Kernel
@@ -25,16 +26,6 @@ from censored_gp.predict import Prediction
 from censored_gp.progress import progress_bar
 from censored_gp.runtime import float64, keep_compiled_programs
 from censored_gp.summary import Coregionalization, coregionalization, describe, prior_correlation
-
-try:
-    from censored_gp.defaults import default_kernels
-except ImportError:
-    from censored_gp.kernels import RBF
-
-    def default_kernels(columns, inputs, role):
-        kernels = (RBF(), RBF(columns=(0,)))[: 1 if role != "mean" or inputs.shape[1] == 1 else 2]
-        return tuple(k.resolve(columns).fill_lengthscales(inputs) for k in kernels)
-
 
 __all__ = ["CensoredGP"]
 
@@ -78,7 +69,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     max_iterations : int or None
         Steps of the engine at most; None: the engine's own default.
     engine_settings : dict or None
-        Further settings of the engine.
+        Further settings of the engine, such as `{"validation": (X, y)}` for "svi".
     inducing_tolerance : float
         Share of a kernel's variance that its inducing inputs may leave out.
     max_inducing : int
@@ -131,7 +122,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         max_iterations: int | None = None,
         engine_settings: Any = None,
         inducing_tolerance: float = 1e-6,
-        max_inducing: int = 512,
+        max_inducing: int = 256,
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
@@ -174,7 +165,16 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             units = choose_units(data.likelihoods, data.seen.values())
             inner = units.apply(data.seen)
             model = starting_model(self._design(data), inner.values())
-            task = Task(model, inner, data.inputs, self.inducing_tolerance, self.max_inducing, tell)
+            task = Task(
+                model,
+                inner,
+                data.inputs,
+                self.inducing_tolerance,
+                self.max_inducing,
+                explore=self.kernels is None,
+                progress=tell,
+            )
+            settings = self._with_validation(settings, data, units)
             self.posterior_, report = infer(self.engine, task, settings)
         self.units_, self._inner = units, inner
         self._keep(data, _in_own_units(report, units, data.seen))
@@ -198,6 +198,17 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return _Data(
             inputs, columns, observations, likelihoods, targets.within_support(seen, likelihoods)
         )
+
+    def _with_validation(self, settings: Any, data: _Data, units: Units) -> Any:
+        """Return engine settings with the validation data, given as (X, y), in model units."""
+        given = getattr(settings, "validation", None)
+        if given is None:
+            return settings
+        inputs, _ = checks.validated_inputs(self, given[0], data.columns)
+        observations, _ = targets.read_targets(given[1])
+        targets.same_rows(observations, inputs)
+        seen = targets.within_support(observations, data.likelihoods)
+        return dataclasses.replace(settings, validation=(inputs, units.apply(seen)))
 
     def _design(self, data: _Data) -> Design:
         """Put likelihoods and kernels together, the latter in numbers."""

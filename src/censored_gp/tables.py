@@ -7,7 +7,7 @@ one way: the column, the row, what was found, what is accepted and what to do.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -76,6 +76,7 @@ def read_table(
 ) -> Table:
     """Split `data` into named columns; a flat array, list or series is one column.
 
+    A dict of columns by name is a table too.
     Columns without names are called `prefix` and their number; one that is flat, `alone`.
     Times with a zone are read as local wall-clock times, in `zones[c]` if that is given.
     """
@@ -83,11 +84,12 @@ def read_table(
         native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError as error:
         raise ValueError(f"{noun}s: {error}\nRename or drop the doubles.") from error
+    named = isinstance(native, nw.DataFrame | Mapping)
     if isinstance(native, nw.Series | nw.DataFrame):
-        named = isinstance(native, nw.DataFrame)
         series, names = _series_of(native, noun, alone)
+    elif isinstance(native, Mapping):
+        series, names = _columns_of(native, noun)
     else:
-        named = False
         series, names = _arrays_of(data, noun, prefix, alone)
     wanted = zones if zones is not None and len(zones) == len(names) else [None] * len(names)
     triples = zip(series, names, wanted, strict=True)
@@ -126,6 +128,23 @@ def _series_of(
     names = [str(name) for name in native.columns]
     _check_names(names, noun)
     return [native[:, c] for c in range(len(names))], names
+
+
+def _columns_of(data: Mapping[str, Any], noun: str) -> tuple[list[Any], list[str]]:
+    """The columns of a dict, each an array, a list or a series, all of one length."""
+    each = [nw.from_native(v, series_only=True, allow_series=True, pass_through=True) for v in
+            data.values()]  # fmt: skip
+    columns = [c if isinstance(c, nw.Series) else np.asarray(c) for c in each]
+    sizes = [len(column) if np.ndim(column) == 1 else -1 for column in columns]
+    if len(set(sizes)) > 1 or -1 in sizes:
+        found = ", ".join(
+            f"{name!r} {f'of {size} rows' if size >= 0 else 'that is not flat'}"
+            for name, size in zip(data, sizes, strict=True)
+        )
+        raise ValueError(
+            f"{noun}s: found the columns {found}. Accepted are flat columns of equal length."
+        )
+    return columns, [str(name) for name in data]
 
 
 def _arrays_of(data: Any, noun: str, prefix: str, alone: str) -> tuple[list[np.ndarray], list[str]]:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from jaxtyping import Bool, Float
 
+from censored_gp.inference import terms
 from censored_gp.likelihoods import Likelihood
 from censored_gp.observations import Observations
 from censored_gp.tables import as_numbers, first_problem, read_table
@@ -46,7 +47,12 @@ def read_targets(
         return _from_ends(y, lower, upper)
     _refuse_complex(y)
     seen = Observations.exact(y) if censored is None else Observations.from_flags(y, censored)
-    return seen, np.ndim(y) == 1
+    return seen, _is_flat(y)
+
+
+def _is_flat(data: Any) -> bool:
+    # Not np.ndim(data): array-likes need not implement numpy's functions.
+    return len(data.shape if hasattr(data, "shape") else np.asarray(data).shape) == 1
 
 
 def _refuse_both(one: str, other: str, advice: str) -> NoReturn:
@@ -73,13 +79,13 @@ def _from_ends(y: Any, lower: Any, upper: Any) -> tuple[Observations, bool]:
             )
     missing = np.full(shape, np.nan)
     values = cells.get("Output", missing)
-    low, high = (np.where(np.isnan(end), values, end) for end in
-                 (cells.get("Lower bound", missing), cells.get("Upper bound", missing)))  # fmt: skip
+    ends = (cells.get("Lower bound", missing), cells.get("Upper bound", missing))
+    low, high = (np.where(np.isnan(end), values, end) for end in ends)
     names = next((t.names for t in tables.values() if t.named), tables[first].names)
     seen = Observations(
         np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high), names
     )
-    return seen, np.ndim(given[first]) == 1
+    return seen, _is_flat(given[first])
 
 
 def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> None:
@@ -87,8 +93,7 @@ def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> N
     if len(observations) != len(inputs):
         raise ValueError(
             f"Found {len(inputs)} row(s) of inputs and {len(observations)} of outputs. Accepted "
-            "are inconsistent numbers in neither: give one row of outputs (NaN where missing) for "
-            "each row of inputs."
+            "are equal numbers: give one row of outputs (NaN where missing) for each row of inputs."
         )
 
 
@@ -112,24 +117,21 @@ def within_support(observations: Observations, likelihoods: tuple[Likelihood, ..
     Bounds of counts are rounded inward (at least 2.5 is at least 3), and a bound that excludes
     nothing (a demand of at least 0) is no bound.
     """
-    lower, upper = observations.lower.copy(), observations.upper.copy()
+    columns = []
     for d, likelihood in enumerate(likelihoods):
-        own = slice(d, d + 1)
         _check_exact(observations, d, likelihood)
-        lower[:, own], upper[:, own] = _seen_by(likelihood, lower[:, own], upper[:, own])
-        _check_possible(observations, d, likelihood, lower[:, own], upper[:, own])
+        _check_possible(observations, d, likelihood)
+        columns.append(terms.within_support(_output(observations, d), likelihood))
+    lower = np.concatenate([column.lower for column in columns], axis=1)
+    upper = np.concatenate([column.upper for column in columns], axis=1)
     seen = dataclasses.replace(observations, lower=lower, upper=upper)
     seen.require_observed()
     return seen
 
 
-def _seen_by(likelihood: Likelihood, lower: Cells, upper: Cells) -> tuple[Cells, Cells]:
-    support = likelihood.support
-    if support.discrete:
-        lower, upper = np.ceil(lower), np.floor(upper)
-    exact = lower == upper
-    lower = np.where(~exact & (lower <= support.lower), -np.inf, lower)
-    return lower, np.where(~exact & (upper >= support.upper), np.inf, upper)
+def _output(observations: Observations, d: int) -> Observations:
+    own = slice(d, d + 1)
+    return Observations(observations.lower[:, own], observations.upper[:, own])
 
 
 def _check_exact(observations: Observations, d: int, likelihood: Likelihood) -> None:
@@ -138,20 +140,21 @@ def _check_exact(observations: Observations, d: int, likelihood: Likelihood) -> 
     _refuse(bad, observations, d, likelihood, lambda row: f"{values[row]:g}")
 
 
-def _check_possible(
-    observations: Observations, d: int, likelihood: Likelihood, lower: Cells, upper: Cells
-) -> None:
+def _check_possible(observations: Observations, d: int, likelihood: Likelihood) -> None:
     """Refuse an interval in which no value of the family lies."""
-    support, closed = likelihood.support, likelihood.support.discrete
-    low, high = lower[:, 0], upper[:, 0]
-    outside = (high < support.lower) | (low > support.upper)
-    if not closed:
-        outside |= ((high == support.lower) | (low == support.upper)) & ~observations.is_exact[:, d]
-    bounds = observations.lower[:, d], observations.upper[:, d]
+    lower, upper, support = observations.lower[:, d], observations.upper[:, d], likelihood.support
+    if support.discrete:
+        first, last = np.ceil(lower), np.floor(upper)
+        empty = (first > last) | (last < support.lower) | (first > support.upper)
+    else:
+        empty = (upper <= support.lower) | (lower >= support.upper)
     _refuse(
-        (low > high) | outside, observations, d, likelihood,
-        lambda row: f"bounds from {bounds[0][row]:g} to {bounds[1][row]:g}, which hold no such value",
-    )  # fmt: skip
+        empty,
+        observations,
+        d,
+        likelihood,
+        lambda row: f"from {lower[row]:g} to {upper[row]:g}, where no such value lies",
+    )
 
 
 def _refuse(
