@@ -16,7 +16,7 @@ FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
 
 # From the ground up: a module imports only from modules named before its own.
 LAYERS = (
-    *("runtime", "tails", "links", "quadrature", "tables", "inputs", "observations", "kernels"),
+    *("runtime", "linalg", "tails", "links", "quadrature", "tables", "inputs", "observations", "kernels"),
     *("likelihoods", "prior", "model", "inference", "posterior", "predict"),
     *("crps", "metrics", "datasets", "simulate", "estimator", "presets"),
     *("plotting", "report", "fleet", "paper", "cli"),

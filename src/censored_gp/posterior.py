@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from censored_gp.linalg import cholesky
 from censored_gp.model import Model
 from censored_gp.prior import LMC, Geometry, Inducing, geometry
 from censored_gp.quadrature import grid
@@ -124,7 +125,7 @@ class Posterior(eqx.Module):
         """Draw weights of one role from q."""
         mean, covariance = self.weights[role]
         # q's covariance is the inverse of I + something positive: no jitter is needed.
-        factor = jnp.linalg.cholesky(covariance)
+        factor = cholesky(covariance)
         normal = jax.random.normal(key, (count, *mean.shape))
         return mean + jnp.einsum("bwu,sbu->sbw", factor, normal)
 

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.kernels import Kernel, distinct_rows
+from censored_gp.linalg import cholesky, solve_lower
 from censored_gp.runtime import bucket
 
 FEW_DISTINCT = 200
@@ -124,9 +125,9 @@ def _block_features(
         *(_kernel_blocks(k, z, inputs, jitter) for k, z in zip(kernels, inducing, strict=True)),
         strict=True,
     )
-    factor = jnp.linalg.cholesky(jax.scipy.linalg.block_diag(*grams), symmetrize_input=False)
+    factor = cholesky(jax.scipy.linalg.block_diag(*grams))
     cross = jnp.concatenate(crosses)
-    phi = jax.lax.linalg.triangular_solve(factor, cross, left_side=True, lower=True).T
+    phi = solve_lower(factor, cross).T
     ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
     explained = [jnp.sum(part**2, axis=1) for part in jnp.split(phi, ends, axis=1)]
     rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from censored_gp.inference.terms import Terms, gradient_of_expectation
+from censored_gp.linalg import cholesky, inverse_lower
 from censored_gp.posterior import Weights, flat, marginals
 from censored_gp.prior import LMC, Geometry, Inducing, from_free, geometry
 
@@ -95,9 +96,8 @@ def solve_weights(
     precision: Float[Array, "B W W"], linear: Float[Array, "B W"]
 ) -> tuple[Weights, Float[Array, ""]]:
     """Return q(v) = N(P^-1 b, P^-1) and KL(q(v) || N(0, I)), summed over the blocks."""
-    factor = jnp.linalg.cholesky(precision, symmetrize_input=False)
-    identity = jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape)
-    inverse = jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
+    factor = cholesky(precision)
+    inverse = inverse_lower(factor)
     covariance = jnp.swapaxes(inverse, 1, 2) @ inverse
     mean = jnp.einsum("bwu,bu->bw", covariance, linear)
     log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)))

@@ -1,0 +1,97 @@
+"""Factorising and solving, one matrix of a batch after the other.
+
+XLA hands the matrices of a batched LAPACK call to the very threads that wait for them: as many such
+calls at a time as there are cores, and the program stands still for ever (two roles with a block
+for each output, on two cores). These functions never make a batched call, also under vmap. Their
+adjoints are written out, which is faster to compile than the general rules.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import sequential_vmap
+from jax.lax.linalg import triangular_solve
+from jaxtyping import Array, Float
+
+Square = Float[Array, "P P"]
+
+
+@sequential_vmap
+def _factor(matrix: Square) -> Square:
+    """Return the Cholesky factor of one matrix."""
+    return jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+
+
+@sequential_vmap
+def _forward(factor: Square, right: Float[Array, "P K"]) -> Float[Array, "P K"]:
+    """Return L^-1 R."""
+    return triangular_solve(factor, right, left_side=True, lower=True)
+
+
+@sequential_vmap
+def _backward(factor: Square, right: Float[Array, "P K"]) -> Float[Array, "P K"]:
+    """Return L^-T R."""
+    return triangular_solve(factor, right, left_side=True, lower=True, transpose_a=True)
+
+
+@jax.custom_vjp
+def _cholesky(matrix: Square) -> Square:
+    return _factor(matrix)
+
+
+def _cholesky_forward(matrix: Square) -> tuple[Square, Square]:
+    factor = _factor(matrix)
+    return factor, factor
+
+
+def _cholesky_adjoint(factor: Square, slope: Square) -> tuple[Square]:
+    """Return L^-T Phi(L' slope) L^-1, symmetrised; Phi keeps the lower half of the diagonal."""
+    kept = jnp.tril(factor.T @ slope)
+    kept = kept - 0.5 * jnp.diag(jnp.diagonal(kept))
+    turned = _backward(factor, _backward(factor, kept).T)
+    return (0.5 * (turned + turned.T),)
+
+
+_cholesky.defvjp(_cholesky_forward, _cholesky_adjoint)
+
+
+@jax.custom_vjp
+def _solve(factor: Square, right: Float[Array, "P K"]) -> Float[Array, "P K"]:
+    return _forward(factor, right)
+
+
+def _solve_forward(
+    factor: Square, right: Float[Array, "P K"]
+) -> tuple[Float[Array, "P K"], tuple[Square, Float[Array, "P K"]]]:
+    solved = _forward(factor, right)
+    return solved, (factor, solved)
+
+
+def _solve_adjoint(
+    kept: tuple[Square, Float[Array, "P K"]], slope: Float[Array, "P K"]
+) -> tuple[Square, Float[Array, "P K"]]:
+    """Return -tril(L^-T slope X') and L^-T slope."""
+    factor, solved = kept
+    back = _backward(factor, slope)
+    return -jnp.tril(back @ solved.T), back
+
+
+_solve.defvjp(_solve_forward, _solve_adjoint)
+
+
+def cholesky(matrix: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
+    """Return the lower triangular L with L L' = matrix; only the lower half is read."""
+    return jnp.vectorize(_cholesky, signature="(p,p)->(p,p)")(matrix)
+
+
+def solve_lower(
+    factor: Float[Array, "*B P P"], right: Float[Array, "*B P K"]
+) -> Float[Array, "*B P K"]:
+    """Return L^-1 R for a lower triangular L."""
+    return jnp.vectorize(_solve, signature="(p,p),(p,k)->(p,k)")(factor, right)
+
+
+def inverse_lower(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
+    """Return L^-1 for a lower triangular L."""
+    return solve_lower(factor, jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
