@@ -1,0 +1,327 @@
+"""The paper's own engine: stochastic gradients on a Gaussian over the function values.
+
+Variational and hyper-parameters climb the bound of Eq. (7) and Eq. (12) together, by RMSprop, with
+the expectation estimated from a few samples; held-out data, if given, say when to stop.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Key
+
+from censored_gp.inference.elbo import Roles
+from censored_gp.inference.report import Report
+from censored_gp.inference.task import Task
+from censored_gp.inference.terms import Terms, collect_terms, expected_log_likelihood
+from censored_gp.inference.values import (
+    Gaussians,
+    Values,
+    covariance,
+    gaussians,
+    marginals_of_values,
+    starting_values,
+    weights_of_values,
+)
+from censored_gp.model import Model, choose_inducing
+from censored_gp.observations import Observations
+from censored_gp.posterior import Posterior, Weights, flat
+from censored_gp.prior import LMC, Inducing, from_free, geometry, to_free
+from censored_gp.runtime import blas_threads_for
+
+JITTERS = (1e-6, 1e-5, 1e-4)
+"""Shares of the prior variance added to the diagonal of K, each tried if the one before failed."""
+FEATURE_JITTER = 1e-9
+VALIDATION_SAMPLES = 64
+
+Latent = dict[str, Float[Array, "N O"]]
+
+
+@dataclasses.dataclass(frozen=True)
+class SVISettings:
+    """The paper's choices, and what it leaves open."""
+
+    samples: int = 3
+    learning_rate: float = 0.001
+    max_iterations: int = 10_000
+    check_every: int = 100
+    """Iterations between two looks at whether the score still improves."""
+    patience: int = 5
+    """Looks without improvement after which it stops."""
+    tolerance: float = 0.01
+    """What counts as an improvement of the score (nats)."""
+    validation: tuple[Float[np.ndarray, "V C"], Observations] | None = None
+    """Inputs and outputs (in model units) whose log density is the score; else it is the bound."""
+    stacked: bool = False
+    """One q over all outputs of a role, instead of one for each."""
+    whitened: bool = True
+    """Whether q is parameterised relative to the prior: the same family, far better conditioned.
+    The published code does without, and hardly converges where rows are close to each other."""
+    learn: bool = True
+    """Whether the hyper-parameters move."""
+    seed: int = 0
+
+
+class Parameters(NamedTuple):
+    """All that the gradient steps move."""
+
+    free: Roles
+    values: dict[str, Values]
+
+
+class Shared(NamedTuple):
+    """What all steps share: inputs, cells, jitter, and how q is parameterised."""
+
+    inputs: Float[np.ndarray, "N C"]
+    terms: tuple[Terms, ...]
+    jitter: Float[np.ndarray, ""]
+    whitened: bool
+
+    def gaussians(self, free: LMC, values: Values) -> tuple[LMC, Gaussians]:
+        """Return a role's hyper-parameters and its q over the function values."""
+        lmc = from_free(free)
+        joint = covariance(lmc, jnp.asarray(self.inputs), self.jitter)
+        return lmc, gaussians(values, joint, self.whitened)
+
+
+def _varies(free: Roles) -> dict[str, bool]:
+    """Return which roles depend on the inputs."""
+    return {role: lmc.varies for role, lmc in free.items()}
+
+
+def moments(parameters: Parameters, shared: Shared) -> tuple[Latent, Latent, Float[Array, ""]]:
+    """Return mean and variance of every gamma_{d,j}(x_n) under q, and the divergence in all."""
+    mean, variance, divergence = {}, {}, jnp.zeros(())
+    for role, free in parameters.free.items():
+        if free.varies:
+            lmc, q = shared.gaussians(free, parameters.values[role])
+            mean[role], variance[role] = map(flat, marginals_of_values(lmc, q))
+            divergence += q.divergence
+        else:
+            rows = (len(shared.inputs), free.mean.size)
+            mean[role] = jnp.broadcast_to(free.mean.reshape(1, -1), rows)
+            variance[role] = jnp.ones(rows)  # never looked at
+    return mean, variance, divergence
+
+
+def sampled_log_likelihood(
+    part: Terms,
+    mean: Latent,
+    variance: Latent,
+    varies: dict[str, bool],
+    key: Key[Array, ""],
+    samples: int,
+) -> Float[Array, "K S"]:
+    """Return log p(y | gamma) of every cell at samples gamma = mu + sqrt(S_nn) noise."""
+    noise = jax.random.normal(key, (len(part.row), samples, len(part.roles)))
+    moving = np.array([varies[role] for role in part.roles], dtype=float)
+    spread = jnp.sqrt(part.gather(variance)) * moving
+    gamma = part.gather(mean)[:, None] + spread[:, None] * noise
+    return part.log_likelihood(*part.likelihood.theta(*jnp.moveaxis(gamma, 2, 0)))
+
+
+def noisy_bound(
+    parameters: Parameters, shared: Shared, key: Key[Array, ""], samples: int
+) -> Float[Array, ""]:
+    """Return the bound with E_q[log p(y | gamma)] estimated by the mean over samples."""
+    mean, variance, divergence = moments(parameters, shared)
+    varies, total = _varies(parameters.free), -divergence
+    for part, own in zip(shared.terms, jax.random.split(key, len(shared.terms)), strict=True):
+        logs = sampled_log_likelihood(part, mean, variance, varies, own, samples)
+        total += jnp.sum(part.weight * jnp.mean(logs, axis=1))
+    return total
+
+
+@eqx.filter_jit
+def exact_bound(parameters: Parameters, shared: Shared) -> Float[Array, ""]:
+    """Return the bound with its expectation by quadrature: what the noisy ones estimate."""
+    mean, variance, divergence = moments(parameters, shared)
+    varies = _varies(parameters.free)
+    return expected_log_likelihood(shared.terms, mean, variance, varies) - divergence
+
+
+def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransformation:
+    """Return RMSprop, with the memory of the published code."""
+    return optax.rmsprop(learning_rate, decay=0.99)
+
+
+@eqx.filter_jit
+def take_step(
+    parameters: Parameters,
+    memory: Any,
+    key: Key[Array, ""],
+    shared: Shared,
+    learning_rate: Float[np.ndarray, ""],
+    samples: int,
+    learn: bool,
+) -> tuple[Parameters, Any, Float[Array, ""]]:
+    """Take one gradient step; return the parameters, RMSprop's memory and the bound before it."""
+    value, slope = jax.value_and_grad(noisy_bound)(parameters, shared, key, samples)
+    if not learn:
+        slope = slope._replace(free=jax.tree.map(jnp.zeros_like, slope.free))
+    downhill = jax.tree.map(jnp.negative, slope)
+    change, memory = optimiser(learning_rate).update(downhill, memory)
+    return optax.apply_updates(parameters, change), memory, value
+
+
+@eqx.filter_jit
+def _weights(free: LMC, values: Values, inducing: tuple[Inducing, ...], shared: Shared) -> Weights:
+    """Return q(v) of one role from its q over function values."""
+    lmc, q = shared.gaussians(free, values)
+    shape = geometry(lmc, inducing, jnp.asarray(shared.inputs), jnp.asarray(FEATURE_JITTER))
+    joint = covariance(lmc, jnp.asarray(shared.inputs), 0.0)
+    scale = jnp.mean(jnp.diagonal(joint, axis1=1, axis2=2), axis=1)
+    return weights_of_values(q, shape, shared.jitter * scale)
+
+
+def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterior:
+    """Return the form of a posterior that all engines share: q over whitened weights."""
+    model = task.with_priors({role: from_free(free) for role, free in parameters.free.items()})
+    inducing = choose_inducing(model, task.inputs, task.tolerance, len(task.inputs))
+    weights = {
+        role: _weights(parameters.free[role], values, inducing[role], shared)
+        for role, values in parameters.values.items()
+    }
+    return jax.tree.map(np.asarray, Posterior(model, inducing, weights, np.float64(FEATURE_JITTER)))
+
+
+@eqx.filter_jit
+def held_out_score(
+    posterior: Posterior,
+    inputs: Float[Array, "V C"],
+    terms: tuple[Terms, ...],
+    key: Key[Array, ""],
+) -> Float[Array, ""]:
+    """Return the log density of held-out cells, -NLPD, as a mixture over samples of q."""
+    mean, variance = posterior.latent(jnp.asarray(inputs))
+    varies, total = _varies(posterior.model.priors), jnp.zeros(())
+    for part, own in zip(terms, jax.random.split(key, len(terms)), strict=True):
+        logs = sampled_log_likelihood(part, mean, variance, varies, own, VALIDATION_SAMPLES)
+        mixed = jax.scipy.special.logsumexp(logs, axis=1) - np.log(VALIDATION_SAMPLES)
+        total += jnp.sum(part.weight * mixed)
+    return total
+
+
+def _terms(model: Model, observations: Observations) -> tuple[Terms, ...]:
+    """Sort the observed cells by likelihood and kind."""
+    roles = {role: lmc.outputs for role, lmc in model.priors.items()}
+    return collect_terms(observations, model.likelihoods, roles)
+
+
+class Ascent:
+    """One run of the engine at a given jitter."""
+
+    def __init__(self, task: Task, settings: SVISettings, jitter: float) -> None:
+        self.task, self.settings = task, settings
+        terms = _terms(task.model, task.observations)
+        self.shared = Shared(task.inputs, terms, np.float64(jitter), settings.whitened)
+        self.key, self.score_key = jax.random.split(jax.random.key(settings.seed))
+        self.trace: list[float] = []
+        self.scores: list[float] = []
+        self.best = self.parameters = self._start()
+        self.memory = optimiser(settings.learning_rate).init(self.parameters)
+
+    def _start(self) -> Parameters:
+        """Return the task's hyper-parameters, with q at the prior."""
+        free = {role: to_free(lmc) for role, lmc in self.task.model.priors.items()}
+        values = {}
+        for role, lmc in self.task.model.priors.items():
+            if lmc.varies:
+                joint = np.asarray(_covariance(lmc, self.task.inputs, self.shared.jitter))
+                groups = 1 if self.settings.stacked else lmc.mean.shape[1]
+                values[role] = starting_values(joint, groups, self.settings.whitened)
+        return jax.tree.map(jnp.asarray, Parameters(free, values))
+
+    def run(self) -> str:
+        """Step until the score settles; return how it ended. The best parameters are kept."""
+        most = self.settings.max_iterations
+        try:
+            for iteration in range(1, most + 1):
+                self._step()
+                if not np.isfinite(self.trace[-1]):
+                    return "diverged"
+                self.task.progress("fitting", iteration, most, self.trace[-1])
+                if iteration % self.settings.check_every == 0 and self._settled():
+                    return "converged"
+            if most % self.settings.check_every:
+                self._settled()
+        except KeyboardInterrupt:
+            self._settled()
+            return "interrupted"
+        return "out of iterations"
+
+    def _step(self) -> None:
+        """Take one step with a key of its own."""
+        self.key, own = jax.random.split(self.key)
+        choices = (np.float64(self.settings.learning_rate), self.settings.samples)
+        self.parameters, self.memory, value = take_step(
+            self.parameters, self.memory, own, self.shared, *choices, self.settings.learn
+        )
+        self.trace.append(float(value))
+
+    def _settled(self) -> bool:
+        """Look at the score, keep the parameters if they are the best, and say if to stop."""
+        score, before = self._score(), max(self.scores, default=-np.inf)
+        if score > before:
+            self.best = self.parameters
+        self.scores.append(score)
+        recent = self.scores[-self.settings.patience :]
+        earlier = self.scores[: -self.settings.patience]
+        return bool(earlier) and max(recent) <= max(earlier) + self.settings.tolerance
+
+    def _score(self) -> float:
+        """Return the log density of the held-out cells, or else the mean of the last bounds."""
+        if self.settings.validation is None:
+            return float(np.mean(self.trace[-self.settings.check_every :]))
+        inputs, observations = self.settings.validation
+        posterior = to_posterior(self.task, self.parameters, self.shared)
+        terms = _terms(self.task.model, observations)
+        # The same samples at every look, so that looks differ by the parameters only.
+        return float(held_out_score(posterior, inputs, terms, self.score_key))
+
+
+@eqx.filter_jit
+def _covariance(
+    lmc: LMC, inputs: Float[Array, "N C"], jitter: Float[Array, ""]
+) -> Float[Array, "B P P"]:
+    """Return the prior covariance of a role, compiled."""
+    return covariance(lmc, jnp.asarray(inputs), jitter)
+
+
+def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, Report]:
+    """Fit the task's model from its starting values by stochastic gradients."""
+    settings = settings or SVISettings()
+    order = len(task.inputs) * len(task.model.likelihoods)
+    with blas_threads_for(order):
+        for jitter in JITTERS:
+            ascent = Ascent(task, settings, jitter)
+            status = ascent.run()
+            if status != "diverged" or len(ascent.trace) > 1:
+                break
+        posterior = to_posterior(task, ascent.best, ascent.shared)
+        bound = float(exact_bound(ascent.best, ascent.shared))
+    return posterior, _report(ascent, status, bound)
+
+
+def _report(ascent: Ascent, status: str, bound: float) -> Report:
+    """Say how it went."""
+    settings, steps = ascent.settings, len(ascent.trace)
+    score = "bound" if settings.validation is None else "log density of the validation data"
+    waited = settings.patience * settings.check_every
+    message = {
+        "converged": f"The fit converged: the {score} did not rise in the last {waited} steps.",
+        "out of iterations": f"The fit ran out of iterations while the {score} could still rise; "
+        "raise max_iterations.",
+        "interrupted": "The fit was interrupted; this is the best found so far.",
+        "diverged": f"The fit diverged at step {steps}: the bound was not finite. Lower the "
+        "learning rate, or look for extreme values in the outputs.",
+    }[status]
+    jitter = float(ascent.shared.jitter)
+    notes = () if jitter == JITTERS[0] else (f"The prior needed a jitter of {jitter:.0e}.",)
+    return Report(status, message, bound, tuple(ascent.trace), hyper_steps=steps, notes=notes)
