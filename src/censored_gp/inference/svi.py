@@ -78,15 +78,15 @@ class Parameters(NamedTuple):
 class Shared(NamedTuple):
     """What all steps share: inputs, cells, jitter, and how q is parameterised."""
 
-    inputs: Float[np.ndarray, "N C"]
+    inputs: Float[Array, "N C"]
     terms: tuple[Terms, ...]
-    jitter: Float[np.ndarray, ""]
+    jitter: Float[Array, ""]
     whitened: bool
 
     def gaussians(self, free: LMC, values: Values) -> tuple[LMC, Gaussians]:
         """Return a role's hyper-parameters and its q over the function values."""
         lmc = from_free(free)
-        joint = covariance(lmc, jnp.asarray(self.inputs), self.jitter)
+        joint = covariance(lmc, self.inputs, self.jitter)
         return lmc, gaussians(values, joint, self.whitened)
 
 
@@ -151,13 +151,18 @@ def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransfor
     return optax.rmsprop(learning_rate, decay=0.99)
 
 
+def _no_memory(parameters: Any) -> Any:
+    """Return RMSprop's memory before the first step."""
+    return optimiser(1.0).init(parameters)
+
+
 @eqx.filter_jit
 def take_step(
     parameters: Parameters,
     memory: Any,
     key: Key[Array, ""],
     shared: Shared,
-    learning_rate: Float[np.ndarray, ""],
+    learning_rate: Float[Array, ""],
     samples: int,
     learn: bool,
 ) -> tuple[Parameters, Any, Float[Array, ""]]:
@@ -167,17 +172,17 @@ def take_step(
         slope = slope._replace(free=jax.tree.map(jnp.zeros_like, slope.free))
     downhill = jax.tree.map(jnp.negative, slope)
     change, memory = optimiser(learning_rate).update(downhill, memory)
-    return optax.apply_updates(parameters, change), memory, value
+    return eqx.apply_updates(parameters, change), memory, value
 
 
 @eqx.filter_jit
 def _weights(free: LMC, values: Values, inducing: tuple[Inducing, ...], shared: Shared) -> Weights:
     """Return q(v) of one role from its q over function values."""
     lmc, q = shared.gaussians(free, values)
-    shape = geometry(lmc, inducing, jnp.asarray(shared.inputs), jnp.asarray(FEATURE_JITTER))
-    joint = covariance(lmc, jnp.asarray(shared.inputs), 0.0)
+    shape = geometry(lmc, inducing, shared.inputs, jnp.asarray(FEATURE_JITTER))
+    joint = covariance(lmc, shared.inputs, 0.0)
     scale = jnp.mean(jnp.diagonal(joint, axis1=1, axis2=2), axis=1)
-    return weights_of_values(q, shape, shared.jitter * scale)
+    return weights_of_values(q, shape, jnp.multiply(shared.jitter, scale))
 
 
 def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterior:
@@ -188,7 +193,8 @@ def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterio
         role: _weights(parameters.free[role], values, inducing[role], shared)
         for role, values in parameters.values.items()
     }
-    return jax.tree.map(np.asarray, Posterior(model, inducing, weights, np.float64(FEATURE_JITTER)))
+    posterior = Posterior(model, inducing, weights, np.asarray(FEATURE_JITTER))
+    return jax.tree.map(np.asarray, posterior)
 
 
 @eqx.filter_jit
@@ -199,7 +205,7 @@ def held_out_score(
     key: Key[Array, ""],
 ) -> Float[Array, ""]:
     """Return the log density of held-out cells, -NLPD, as a mixture over samples of q."""
-    mean, variance = posterior.latent(jnp.asarray(inputs))
+    mean, variance = posterior.latent(inputs)
     varies, total = _varies(posterior.model.priors), jnp.zeros(())
     for part, own in zip(terms, jax.random.split(key, len(terms)), strict=True):
         logs = sampled_log_likelihood(part, mean, variance, varies, own, VALIDATION_SAMPLES)
@@ -220,12 +226,13 @@ class Ascent:
     def __init__(self, task: Task, settings: SVISettings, jitter: float) -> None:
         self.task, self.settings = task, settings
         terms = _terms(task.model, task.observations)
-        self.shared = Shared(task.inputs, terms, np.float64(jitter), settings.whitened)
+        inputs = jnp.asarray(task.inputs)
+        self.shared = Shared(inputs, terms, jnp.asarray(jitter), settings.whitened)
         self.key, self.score_key = jax.random.split(jax.random.key(settings.seed))
         self.trace: list[float] = []
         self.scores: list[float] = []
         self.best = self.parameters = self._start()
-        self.memory = optimiser(settings.learning_rate).init(self.parameters)
+        self.memory: Any = eqx.filter_jit(_no_memory)(self.parameters)
 
     def _start(self) -> Parameters:
         """Return the task's hyper-parameters, with q at the prior."""
@@ -233,9 +240,8 @@ class Ascent:
         values = {}
         for role, lmc in self.task.model.priors.items():
             if lmc.varies:
-                joint = np.asarray(_covariance(lmc, self.task.inputs, self.shared.jitter))
                 groups = 1 if self.settings.stacked else lmc.mean.shape[1]
-                values[role] = starting_values(joint, groups, self.settings.whitened)
+                values[role] = _starting_values(lmc, self.shared, groups)
         return jax.tree.map(jnp.asarray, Parameters(free, values))
 
     def run(self) -> str:
@@ -259,7 +265,7 @@ class Ascent:
     def _step(self) -> None:
         """Take one step with a key of its own."""
         self.key, own = jax.random.split(self.key)
-        choices = (np.float64(self.settings.learning_rate), self.settings.samples)
+        choices = (jnp.asarray(self.settings.learning_rate), self.settings.samples)
         self.parameters, self.memory, value = take_step(
             self.parameters, self.memory, own, self.shared, *choices, self.settings.learn
         )
@@ -283,15 +289,13 @@ class Ascent:
         posterior = to_posterior(self.task, self.parameters, self.shared)
         terms = _terms(self.task.model, observations)
         # The same samples at every look, so that looks differ by the parameters only.
-        return float(held_out_score(posterior, inputs, terms, self.score_key))
+        return float(held_out_score(posterior, jnp.asarray(inputs), terms, self.score_key))
 
 
 @eqx.filter_jit
-def _covariance(
-    lmc: LMC, inputs: Float[Array, "N C"], jitter: Float[Array, ""]
-) -> Float[Array, "B P P"]:
-    """Return the prior covariance of a role, compiled."""
-    return covariance(lmc, jnp.asarray(inputs), jitter)
+def _starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
+    """Return q of one role at its prior."""
+    return starting_values(covariance(lmc, shared.inputs, shared.jitter), groups, shared.whitened)
 
 
 def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, Report]:

@@ -68,15 +68,15 @@ def together(parts: Float[Array, "B G P P"]) -> Float[Array, "B GP GP"]:
     return spread.reshape(blocks, groups * points, groups * points)
 
 
-def starting_values(joint: Float[np.ndarray, "B GP GP"], groups: int, whitened: bool) -> Values:
+def starting_values(joint: Float[Array, "B GP GP"], groups: int, whitened: bool) -> Values:
     """Return q equal to the prior of each of the groups."""
     points = joint.shape[1] // groups
-    location, diagonal = np.zeros((len(joint), groups, points)), np.arange(points)
+    location = jnp.zeros((len(joint), groups, points))
     if whitened:
-        return Values(location, np.zeros((*location.shape, points)))
-    factor = np.linalg.cholesky(np.asarray(separate(joint, groups)))
-    factor[..., diagonal, diagonal] = np.log(factor[..., diagonal, diagonal])
-    return Values(location, factor)
+        return Values(location, jnp.zeros((*location.shape, points)))
+    factor, diagonal = cholesky(separate(joint, groups)), np.arange(points)
+    logs = jnp.log(jnp.diagonal(factor, axis1=2, axis2=3))
+    return Values(location, factor.at[..., diagonal, diagonal].set(logs))
 
 
 def triangular(factor: Float[Array, "B G P P"]) -> Float[Array, "B G P P"]:
