@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from censored_gp import __version__
+import censored_gp
 from censored_gp.demo import Demo, draw_figure, fit_both, table_rows
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"censored-gp {__version__}")
+        typer.echo(f"censored-gp {censored_gp.__version__}")
         raise typer.Exit
 
 

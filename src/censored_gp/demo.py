@@ -14,7 +14,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from censored_gp import metrics, simulate
-from censored_gp.plotting import COLOURS, plot_observations, plot_prediction
+from censored_gp.plotting import (
+    COLOURS,
+    plot_observations,
+    plot_prediction,
+    require_matplotlib,
+)
 from censored_gp.predict import Prediction
 from censored_gp.presets import HMOCGP, NCGP
 
@@ -65,52 +70,55 @@ def fit_both(
     return Demo(world, training, *predictions)
 
 
-def table_rows(demo: Demo) -> list[tuple[str, str, str, str]]:
+def table_rows(demo: Demo) -> list[tuple[str, ...]]:
     """Return rows of a table: what, naive, censored, truth."""
-    truth, out = demo.world.demand, demo.ran_out
-    later = np.zeros_like(out)
-    later[demo.training :] = True
-    both = (demo.naive, demo.censored)
+    truth, out, both = demo.world.demand, demo.ran_out, (demo.naive, demo.censored)
+    later = np.broadcast_to(np.arange(len(truth))[:, None] >= demo.training, truth.shape)
     means = [prediction.mean for prediction in both]
-    shown = [*means, truth]
-    everywhere = np.isfinite(truth)
-    rows = [
-        ("Demand per hour where bikes ran out", *(f"{m[out].mean():.1f}" for m in shown)),
-        ("Total demand, training weeks", *(f"{m[: demo.training].sum():,.0f}" for m in shown)),
-        ("Total demand, the unseen week", *(f"{m[demo.training :].sum():,.0f}" for m in shown)),
-    ]
-    places = {"where bikes ran out": out, "all hours": everywhere, "the unseen week": later}
-    for where, cells in places.items():
-        target = np.where(cells, truth, np.nan)
-        rows.append((f"Mean absolute error, {where}",
-                     *(f"{metrics.mae(m, target):.2f}" for m in means), "0"))  # fmt: skip
     target = np.where(later, truth, np.nan)
-    rows.append(("R², the unseen week", *(f"{metrics.r2(m, target):.2f}" for m in means), "1"))
-    target = np.where(out, truth, np.nan)
-    covered = [metrics.coverage(p, target, PROBABILITY).expected for p in both]
-    rows.append((f"{PROBABILITY:.0%} intervals that hold the truth, where bikes ran out",
-                 *(f"{share:.0%}" for share in covered), f"{PROBABILITY:.0%}"))  # fmt: skip
-    return rows
+    figures = [
+        ("Demand per hour where bikes ran out", ".1f", [m[out].mean() for m in (*means, truth)]),
+        ("Total demand, training weeks", ",.0f", [m[~later].sum() for m in (*means, truth)]),
+        ("Total demand, the unseen week", ",.0f", [m[later].sum() for m in (*means, truth)]),
+        ("Mean error where bikes ran out", ".2f", [*(_error(m, truth, out) for m in means), 0]),
+        ("Mean error, the unseen week", ".2f", [*(_error(m, truth, later) for m in means), 0]),
+        ("R², the unseen week", ".2f", [*(metrics.r2(m, target) for m in means), 1]),
+        (
+            f"{PROBABILITY:.0%} intervals right where bikes ran out",
+            ".0%",
+            [*(_share_within(p, truth, out) for p in both), PROBABILITY],
+        ),
+    ]
+    return [(what, *(format(value, style) for value in row)) for what, style, row in figures]
+
+
+def _error(
+    mean: Float[np.ndarray, "N D"], truth: Float[np.ndarray, "N D"], cells: Bool[np.ndarray, "N D"]
+) -> float:
+    """Return the mean absolute error in some cells."""
+    return metrics.mae(mean, np.where(cells, truth, np.nan))
+
+
+def _share_within(
+    prediction: Prediction, truth: Float[np.ndarray, "N D"], cells: Bool[np.ndarray, "N D"]
+) -> float:
+    """Return the share of cells whose truth lies within the prediction's interval."""
+    low, high = prediction.interval(PROBABILITY)
+    return float(np.mean((low <= truth)[cells] & (truth <= high)[cells]))
 
 
 def draw_figure(demo: Demo, path: Path) -> Path:
     """Draw some days of every station and the demand by hour of the day; write it to a file."""
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-
-    stations = len(demo.world.names)
+    mpl, stations = require_matplotlib(), len(demo.world.names)
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = plt.subplots(
-            stations, 2, figsize=(12, 3.2 * stations + 0.8), layout="constrained", squeeze=False,
-            width_ratios=(3.2, 1), sharey="row",
-        )  # fmt: skip
+        figure = mpl.figure.Figure(figsize=(12, 3.2 * stations + 0.8), layout="constrained")
+        axes = figure.subplots(stations, 2, squeeze=False, width_ratios=(3.2, 1), sharey="row")
         for d in range(stations):
             _draw_days(demo, d, axes[d, 0])
             _draw_profile(demo, d, axes[d, 1])
         _draw_legend(figure, axes[0, 0])
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
-        plt.close(figure)
     return path
 
 
@@ -118,16 +126,14 @@ def _draw_days(demo: Demo, d: int, ax: Axes) -> None:
     """Draw the days on which a station ran out of bikes most often."""
     world, time = demo.world, demo.world.time.astype("datetime64[m]")
     ax.plot(time, world.demand[:, d], ":", color=COLOURS["truth"], label="true demand")
-    colour = COLOURS["other"]
-    plot_prediction(
-        demo.naive, time, d, probability=None, label="naive model", colour=colour, ax=ax
-    )
+    naive = {"label": "naive model", "colour": COLOURS["other"], "probability": None}
+    plot_prediction(demo.naive, time, d, **naive, ax=ax)
     plot_prediction(demo.censored, time, d, probability=PROBABILITY, label="censored model", ax=ax)
     plot_observations(world.observations(), time, d, ax=ax)
     first = _busiest(demo.ran_out[:, d])
     shown = slice(first, first + HOURS_SHOWN)
     ax.set_xlim(time[first], time[first] + np.timedelta64(HOURS_SHOWN, "h"))
-    ax.set_ylim(0, 1.15 * max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max()))
+    ax.set_ylim(-0.4, 1.15 * max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max()))
     ax.set_title(world.names[d].replace("_", " "), loc="left", fontweight="bold")
     ax.set_ylabel("pickups per hour")
     _name_days(ax)
@@ -158,7 +164,7 @@ def _draw_profile(demo: Demo, d: int, ax: Axes) -> None:
     }
     for cells, colour, style in lines.values():
         ax.plot(range(24), _by_hour(cells[: demo.training, d], hour, working), style, color=colour)
-    ax.set_title("mean working day", loc="left")
+    ax.set_title("mean working day, training weeks", loc="left")
     ax.set_xticks(range(0, 24, 6), [f"{h}:00" for h in range(0, 24, 6)])
 
 
@@ -172,6 +178,9 @@ def _by_hour(
 def _draw_legend(figure: Figure, ax: Axes) -> None:
     """Put one legend above all panels."""
     handles, labels = ax.get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True))
-    figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=len(named),
-                  frameon=False)  # fmt: skip
+    words = {"seen": "pickups", "at least": "pickups until bikes ran out"}
+    named = {words.get(label, label): handle for label, handle in zip(labels, handles, strict=True)}
+    columns = len(named)
+    figure.legend(
+        list(named.values()), list(named), loc="outside upper left", ncols=columns, frameon=False
+    )

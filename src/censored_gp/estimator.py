@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -298,6 +297,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R², the mean over outputs, of `predict` against the exact cells of y."""
+        # Imported when asked for: it is slow to load.
+        from sklearn.metrics import r2_score
+
         prediction = self.predict_distribution(X)
         truth, _ = targets.read_targets(y)
         self._check_shape(truth.shape, prediction)

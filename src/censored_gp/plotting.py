@@ -16,7 +16,14 @@ from censored_gp.predict import Prediction
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "new_axes", "plot_observations", "plot_output", "plot_prediction"]
+__all__ = [
+    "COLOURS",
+    "new_axes",
+    "plot_observations",
+    "plot_output",
+    "plot_prediction",
+    "require_matplotlib",
+]
 
 # Told apart by people who do not see all colours, and in print.
 COLOURS = {
@@ -28,16 +35,25 @@ COLOURS = {
 }
 
 
-def new_axes(ax: Axes | None = None) -> Axes:
-    """Return the axes given, or new ones."""
-    if ax is not None:
-        return ax
+def require_matplotlib() -> Any:
+    """Return matplotlib, or say how to get it."""
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib as mpl
+        import matplotlib.figure
     except ImportError as error:
         raise ImportError(
             'Drawing needs matplotlib, which is not installed: pip install "censored-gp[plot]".'
         ) from error
+    return mpl
+
+
+def new_axes(ax: Axes | None = None) -> Axes:
+    """Return the axes given, or new ones."""
+    if ax is not None:
+        return ax
+    require_matplotlib()
+    import matplotlib.pyplot as plt
+
     return plt.subplots(layout="constrained")[1]
 
 
