@@ -38,7 +38,7 @@ def default_kernels(
 
 
 def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list[Kernel]:
-    """Return the cycles that a time column shows (the shortest only, but for means) and a slow part.
+    """Return the cycles of a time column (but for means only the shortest) and a slow part.
 
     An observation says far less of its noise than of its mean: what varies by the hour of the week
     in the mean can be told only by the hour of the day in the noise.
