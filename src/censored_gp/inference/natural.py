@@ -8,7 +8,6 @@ random.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator
 
 import equinox as eqx
@@ -116,9 +115,9 @@ class Climb:
         if not np.isfinite(state.value):
             return state, "diverged"
         curvature, rho, length, calm, refused = Curvature(), 1.0, 1.0, 0, 0
+        moving = self.settings.learn
         try:
             for iteration in range(self.settings.max_iterations):
-                moving = self.settings.learn and iteration >= self.settings.warm_up
                 step = length * curvature.ascent(state.gradient) * moving
                 sites = mix_sites(state.sites, state.evaluation.target, np.float64(rho))
                 new = self.evaluate(from_vector(self.reach * (state.vector + step), free), sites)
@@ -138,7 +137,7 @@ class Climb:
                 state, rho, length, refused = new, min(1.0, 1.4 * rho), min(1.0, 2 * length), 0
                 best = state if state.value > best.value or not moving else best
                 calm = calm + 1 if abs(gain) < self.settings.tolerance else 0
-                if calm >= 3 and (moving or not self.settings.learn):
+                if calm >= 3:
                     return best, "converged"
         except KeyboardInterrupt:
             return best, "interrupted"
@@ -168,16 +167,15 @@ MESSAGES = {
 def climb(
     problem: Problem,
     free: Roles,
-    sites: dict[str, Sites] | None = None,
-    settings: NaturalSettings | None = None,
+    sites: dict[str, Sites],
+    settings: NaturalSettings,
     progress: Progress = silent,
+    first_jitter: float = FIRST_JITTER,
 ) -> tuple[State, float, Report]:
     """Maximise the ELBO from given free hyper-parameters; return the end, jitter and a report."""
-    settings = settings or NaturalSettings()
-    sites = sites or starting_sites(free, problem)
     order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
     notes: list[str] = []
-    for jitter in itertools.takewhile(lambda j: j <= LARGEST_JITTER, _jitters()):
+    for jitter in _jitters(first_jitter):
         run = Climb(problem, settings, jitter)
         with blas_threads_for(order):
             state, status = run.run(free, sites, progress)
@@ -209,12 +207,11 @@ def _reach(free: Roles) -> Float[np.ndarray, "P"]:
     return to_vector(units)
 
 
-def _jitters() -> Iterator[float]:
-    """Yield growing jitters."""
-    jitter = FIRST_JITTER
-    while True:
-        yield jitter
-        jitter *= 10
+def _jitters(first: float) -> Iterator[float]:
+    """Yield growing jitters, the first one in any case."""
+    yield first
+    while (first := 10 * first) <= LARGEST_JITTER:
+        yield first
 
 
 SHORTER = (1.0, 1.0 / 3.0)
@@ -228,36 +225,46 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     they are picked anew and the climb goes on from where it was: the sites are per row.
     """
     settings = settings or NaturalSettings()
-    problem, free = _best_start(task, settings)
-    sites, reports = None, []
+    problem, end, jitter, reports = _start(task, settings)
     for _ in range(MOST_REFINEMENTS):
-        end, jitter, report = climb(problem, free, sites, settings, task.progress)
-        free, sites = end.free, end.sites
-        reports.append(report)
-        model = task.with_priors({role: from_free(lmc) for role, lmc in free.items()})
-        if report.status == "interrupted" or end.evaluation.left_out < ENOUGH_CARRIED:
+        if reports[-1].status == "interrupted":
             break
-        finer = task.problem(model)
+        end, jitter, report = climb(
+            problem, end.free, end.sites, settings, task.progress, first_jitter=jitter
+        )
+        reports.append(report)
+        if end.evaluation.left_out < ENOUGH_CARRIED:
+            break
+        finer = task.problem(task.with_priors(_constrained(end.free)))
         if finer.inducing_size <= problem.inducing_size:
             break
         problem = finer
+    model = task.with_priors(_constrained(end.free))
     posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.float64(jitter))
     return jax.tree.map(np.asarray, posterior), _joined(reports)
 
 
-def _best_start(task: Task, settings: NaturalSettings) -> tuple[Problem, Roles]:
-    """Return the problem and free hyper-parameters of the start with the highest bound.
+def _constrained(free: Roles) -> Roles:
+    """Return the hyper-parameters themselves."""
+    return {role: from_free(lmc) for role, lmc in free.items()}
 
-    All starts are looked at over the inducing inputs of the shortest one, after a few site steps.
+
+def _start(task: Task, settings: NaturalSettings) -> tuple[Problem, State, float, list[Report]]:
+    """Warm up the sites at every start; return the problem and the state of the highest bound.
+
+    All starts are looked at over the inducing inputs of the shortest one: one compiled program.
     """
     starts = task.starts(SHORTER)
     problem = task.problem(starts[-1])
-    roles = [{r: to_free(lmc) for r, lmc in start.priors.items()} for start in starts]
-    if len(starts) == 1:
-        return problem, roles[0]
-    look = dataclasses.replace(settings, max_iterations=4, learn=False)
-    bounds = [climb(problem, free, None, look)[2].elbo for free in roles]
-    return problem, roles[int(np.argmax(bounds))]
+    look = dataclasses.replace(settings, max_iterations=settings.warm_up, learn=False)
+    ends = []
+    for start in starts:
+        free = {role: to_free(lmc) for role, lmc in start.priors.items()}
+        ends.append(climb(problem, free, starting_sites(free, problem), look, task.progress))
+        if ends[-1][2].status == "interrupted":
+            break
+    state, jitter, _ = max(ends, key=lambda end: end[0].value)
+    return problem, state, jitter, [report for _, _, report in ends]
 
 
 def _joined(reports: list[Report]) -> Report:
