@@ -19,6 +19,7 @@ from censored_gp.linalg import cholesky
 from censored_gp.model import Model
 from censored_gp.prior import LMC, Geometry, Inducing, geometry
 from censored_gp.quadrature import grid
+from censored_gp.runtime import AnyArray
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
 """Nodes per varying parameter in a prediction: more than in the bound, as they are used once."""
@@ -77,13 +78,13 @@ class Posterior(eqx.Module):
     weights: dict[str, Weights]
     jitter: Float[np.ndarray, ""]
 
-    def _geometry(self, role: str, inputs: Float[Array, "N C"]) -> Geometry:
+    def _geometry(self, role: str, inputs: Float[AnyArray, "N C"]) -> Geometry:
         """Compute features at new inputs."""
         return geometry(
             self.model.priors[role], self.inducing[role], jnp.asarray(inputs), self.jitter
         )
 
-    def latent(self, inputs: Float[Array, "N C"]) -> tuple[Latent, Latent]:
+    def latent(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Latent]:
         """Return means and variances of the latent parameters at the inputs."""
         mean, variance = {}, {}
         for role, lmc in self.model.priors.items():
@@ -95,7 +96,7 @@ class Posterior(eqx.Module):
                 variance[role] = jnp.zeros_like(mean[role])
         return mean, variance
 
-    def nodes(self, inputs: Float[Array, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
+    def nodes(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
         """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14)."""
         roles = list(self.model.priors)
         varying = tuple(self.model.priors[role].varies for role in roles)
@@ -107,7 +108,7 @@ class Posterior(eqx.Module):
         }
         return spread, jnp.asarray(mass)
 
-    def draw(self, key: Key[Array, ""], inputs: Float[Array, "N C"], count: int) -> Latent:
+    def draw(self, key: Key[Array, ""], inputs: Float[AnyArray, "N C"], count: int) -> Latent:
         """Draw the latent parameters jointly over rows and outputs."""
         drawn = {}
         for role, lmc in self.model.priors.items():
@@ -135,7 +136,7 @@ class DrawnPosterior(Posterior):
 
     draws: dict[str, Float[Array, "S B W"]]
 
-    def nodes(self, inputs: Float[Array, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
+    def nodes(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
         """Return the latent values of every draw, all of equal weight."""
         count = len(next(iter(self.draws.values())))
         drawn = self.draw(jax.random.key(0), inputs, count)

@@ -23,7 +23,7 @@ from censored_gp.likelihoods.inverse import invert
 from censored_gp.model import Model, Units, draw_outputs, output_parameters
 from censored_gp.observations import Observations
 from censored_gp.posterior import Posterior
-from censored_gp.runtime import bucket, in_float64
+from censored_gp.runtime import AnyArray, bucket, in_float64
 
 Cells = Float[np.ndarray, "N D"]
 MOST_CELLS = 4_000_000
@@ -49,7 +49,7 @@ class Mixture(eqx.Module):
 
     def moments(self) -> tuple[Float[Array, "N D"], Float[Array, "N D"]]:
         """Return mean and variance, by the laws of total expectation and variance."""
-        if self.lower is None:
+        if self.lower is None or self.upper is None:
             mean, variance = (
                 self.likelihood.mean(*self.theta),
                 self.likelihood.variance(*self.theta),
@@ -106,11 +106,11 @@ def _groups(model: Model) -> dict[Likelihood, list[int]]:
 @eqx.filter_jit
 def _ask(
     posterior: Posterior,
-    inputs: Float[Array, "N C"],
-    bounds: tuple[Float[Array, "N D"], Float[Array, "N D"]] | None,
+    inputs: Float[AnyArray, "N C"],
+    bounds: tuple[Float[AnyArray, "N D"], ...] | None,
     question: Callable[..., Any],
-    arguments: tuple[Float[Array, "N D"], ...],
-    settings: tuple[Float[Array, ""], ...],
+    arguments: tuple[Float[AnyArray, "N D"], ...],
+    settings: tuple[Float[AnyArray, ""], ...],
 ) -> tuple[Float[Array, "N D"], ...]:
     """Answer a question about the mixture of every likelihood; one compiled program for each."""
     latent, mass = posterior.nodes(inputs)
@@ -119,7 +119,7 @@ def _ask(
     for likelihood, outputs in _groups(posterior.model).items():
         each = [output_parameters(posterior.model, latent, d) for d in outputs]
         theta = tuple(jnp.stack(column, axis=-1) for column in zip(*each, strict=True))
-        own = [a[:, np.array(outputs)] for a in (*(bounds or ()), *arguments)]
+        own = [jnp.asarray(a)[:, np.array(outputs)] for a in (*(bounds or ()), *arguments)]
         cut, own = (own[:2], own[2:]) if bounds else ((), own)
         answer = question(Mixture(likelihood, theta, mass, *cut), *own, *settings)
         answers.append(answer if isinstance(answer, tuple) else (answer,))
@@ -290,8 +290,8 @@ def _draw(
     posterior: Posterior,
     latent_key: Array,
     output_key: Array,
-    inputs: Float[Array, "N C"],
-    bounds: tuple[Float[Array, "N D"], Float[Array, "N D"]] | None,
+    inputs: Float[AnyArray, "N C"],
+    bounds: tuple[Float[AnyArray, "N D"], ...] | None,
     count: int,
 ) -> Float[Array, "S N D"]:
     """Draw latent parameters jointly, then outputs given them (within bounds, if given)."""

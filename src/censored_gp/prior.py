@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float
 
 from censored_gp.kernels import Kernel, distinct_rows
 from censored_gp.linalg import cholesky, solve_lower
-from censored_gp.runtime import bucket
+from censored_gp.runtime import AnyArray, bucket
 
 FEW_DISTINCT = 200
 """So many distinct inputs (the hours of a week, say) are all kept as inducing inputs."""
@@ -61,8 +61,8 @@ class LMC(eqx.Module):
     """
 
     kernels: tuple[Kernel, ...]
-    mixing: tuple[Float[Array, "B D R"], ...]
-    mean: Float[Array, "B D"]
+    mixing: tuple[Float[AnyArray, "B D R"], ...]
+    mean: Float[AnyArray, "B D"]
     outputs: tuple[int, ...] = eqx.field(static=True)
 
     @property
@@ -96,7 +96,7 @@ def from_free(lmc: LMC) -> LMC:
 
 
 def _kernel_blocks(
-    kernel: Kernel, inducing: Inducing, inputs: Float[Array, "N C"], jitter: Float[Array, ""]
+    kernel: Kernel, inducing: Inducing, inputs: Float[AnyArray, "N C"], jitter: Float[AnyArray, ""]
 ) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
     """Return k(Z, Z) with jitter, k(Z, x) and k(x, x) of one kernel, padding points neutralised."""
     mask = jnp.asarray(inducing.mask)
@@ -113,8 +113,8 @@ def _kernel_blocks(
 def _block_features(
     kernels: tuple[Kernel, ...],
     inducing: tuple[Inducing, ...],
-    inputs: Float[Array, "N C"],
-    jitter: Float[Array, ""],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
 ) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
     """Return phi(x) = L^-1 k(Z, x) and k_q(x, x) - |phi_q(x)|^2 for the kernels of one block.
 
@@ -135,7 +135,10 @@ def _block_features(
 
 
 def features(
-    lmc: LMC, inducing: tuple[Inducing, ...], inputs: Float[Array, "N C"], jitter: Float[Array, ""]
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
 ) -> Features:
     """Compute the features of every kernel of a role, block by block."""
     # A kernel such as White has no leaves to tell the number of blocks by.
@@ -175,11 +178,15 @@ class Geometry(NamedTuple):
 
 
 def geometry(
-    lmc: LMC, inducing: tuple[Inducing, ...], inputs: Float[Array, "N C"], jitter: Float[Array, ""]
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
 ) -> Geometry:
     """Compute features and loadings of a role that varies."""
     phi, rest = features(lmc, inducing, inputs, jitter)
-    return Geometry(phi, loadings(lmc, inducing), lmc.mean, left_out_variance(lmc, rest))
+    mean = jnp.asarray(lmc.mean)
+    return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest))
 
 
 def greedy_inducing(

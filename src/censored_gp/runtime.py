@@ -11,10 +11,14 @@ from typing import ParamSpec, TypeVar
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from threadpoolctl import ThreadpoolController
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
+
+AnyArray = Array | np.ndarray
+"""Arrays of either make: a compiled function takes both."""
 
 CACHE_VARIABLE = "CENSORED_GP_CACHE"
 """Environment variable naming the folder for compiled programs; ``0`` keeps none."""
@@ -54,7 +58,7 @@ def cache_folder() -> Path | None:
 def keep_compiled_programs() -> None:
     """Keep compiled programs on disk, unless the host program has chosen its own folder."""
     folder = cache_folder()
-    if folder is None or jax.config.jax_compilation_cache_dir is not None:
+    if folder is None or jax.config.values.get("jax_compilation_cache_dir") is not None:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ from censored_gp.inference.terms import Terms, gradient_of_expectation
 from censored_gp.linalg import cholesky, inverse_lower
 from censored_gp.posterior import Weights, flat, marginals
 from censored_gp.prior import LMC, Geometry, Inducing, from_free, geometry
+from censored_gp.runtime import AnyArray
 
 Roles = dict[str, LMC]
 
@@ -55,8 +56,8 @@ class Problem(eqx.Module):
 class Sites(NamedTuple):
     """Gaussian sites of one role: exp(h gamma - Lambda gamma^2 / 2) for each cell."""
 
-    linear: Float[Array, "B N D"]
-    precision: Float[Array, "B N D"]
+    linear: Float[AnyArray, "B N D"]
+    precision: Float[AnyArray, "B N D"]
 
 
 class Evaluation(NamedTuple):
@@ -71,15 +72,13 @@ class Evaluation(NamedTuple):
 
 
 def natural_parameters(
-    phi: Float[Array, "B N M"],
-    loading: Float[Array, "B D R M"],
-    mean: Float[Array, "B D"],
-    sites: Sites,
+    shape: Geometry, sites: Sites
 ) -> tuple[Float[Array, "B W W"], Float[Array, "B W"], Float[Array, ""]]:
     """Return P, b and the constant sum(h m - Lambda m^2 / 2) of the sites' product with the prior.
 
     The Gram matrices are per output, so the cost is O(D N M^2) however large the rank is.
     """
+    phi, loading, mean, _ = shape
     blocks, _, rank, size = loading.shape
     weighted = phi[:, None] * jnp.moveaxis(sites.precision, 2, 1)[..., None]
     gram = jnp.swapaxes(weighted, 2, 3) @ phi[:, None]
@@ -119,7 +118,7 @@ def _constant_marginals(lmc: LMC, rows: int) -> tuple[Float[Array, "B N D"], Flo
 
 
 def evaluate(
-    free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Float[Array, ""]
+    free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Float[AnyArray, ""]
 ) -> Evaluation:
     """Return the ELBO with its gradient in the free hyper-parameters, and the next sites.
 
@@ -139,7 +138,7 @@ def evaluate(
         shapes[role], pulls[role] = jax.vjp(
             lambda f, z=problem.inducing[role]: geometry(from_free(f), z, inputs, jitter), lmc
         )
-        precision, linear, _ = natural_parameters(*shapes[role][:3], sites[role])
+        precision, linear, _ = natural_parameters(shapes[role], sites[role])
         weights[role], own = solve_weights(precision, linear)
         divergence += own
         mean[role], variance[role] = marginals(shapes[role], weights[role])
@@ -176,9 +175,10 @@ def surrogate_cotangent(
 ) -> Geometry:
     """Return the derivative of log Z (and of what the features leave out) in the geometry."""
     outer = weights.mean[:, :, None] * weights.mean[:, None, :]
-    _, pull = jax.vjp(lambda p, a, m: natural_parameters(p, a, m, sites), *shape[:3])
+    _, pull = jax.vjp(lambda geometry: natural_parameters(geometry, sites), shape)
     cotangent = (-0.5 * (weights.covariance + outer), weights.mean, jnp.ones(()))
-    return Geometry(*pull(cotangent), d_variance)
+    (slope,) = pull(cotangent)
+    return slope._replace(left_out=d_variance)
 
 
 def next_sites(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from censored_gp.inference.ascent import Curvature, from_vector, to_vector
 from censored_gp.inference.elbo import (
@@ -27,7 +27,7 @@ from censored_gp.inference.report import Progress, Report, silent
 from censored_gp.inference.task import Task
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
-from censored_gp.runtime import blas_threads_for
+from censored_gp.runtime import AnyArray, blas_threads_for
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
@@ -70,7 +70,7 @@ evaluate_compiled = eqx.filter_jit(evaluate)
 
 @eqx.filter_jit
 def mix_sites(
-    sites: dict[str, Sites], target: dict[str, Sites], rho: Float[Array, ""]
+    sites: dict[str, Sites], target: dict[str, Sites], rho: Float[AnyArray, ""]
 ) -> dict[str, Sites]:
     """Return (1 - rho) lambda + rho lambda*: a damped natural-gradient step."""
     return jax.tree.map(lambda old, new: (1.0 - rho) * old + rho * new, sites, target)
@@ -94,7 +94,7 @@ class Climb:
 
     def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
         self.problem, self.settings = problem, settings
-        self.jitter = np.float64(jitter)
+        self.jitter = np.asarray(jitter)
         self.reach = np.ones(0)
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
@@ -119,7 +119,7 @@ class Climb:
         try:
             for iteration in range(self.settings.max_iterations):
                 step = length * curvature.ascent(state.gradient) * moving
-                sites = mix_sites(state.sites, state.evaluation.target, np.float64(rho))
+                sites = mix_sites(state.sites, state.evaluation.target, np.asarray(rho))
                 new = self.evaluate(from_vector(self.reach * (state.vector + step), free), sites)
                 self.site_steps += 1
                 self.hyper_steps += moving
@@ -240,7 +240,7 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
             break
         problem = finer
     model = task.with_priors(_constrained(end.free))
-    posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.float64(jitter))
+    posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.asarray(jitter))
     return jax.tree.map(np.asarray, posterior), _joined(reports)
 
 
