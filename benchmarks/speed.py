@@ -1,0 +1,130 @@
+"""Cost of a fit on the paper's New York data: steps, engines, compilation, import.
+
+    python benchmarks/speed.py [steps] [engines] [compilation] [imports]
+
+All comparisons are ratios of runs on one machine at one time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+import numpy as np
+from new_york import paper_kernels
+
+from censored_gp import HMOCGP, MOCGP
+from censored_gp.datasets import new_york
+from censored_gp.inference.natural import NaturalSettings
+
+PUBLISHED_ITERATIONS = 9802
+"""RMSprop iterations of the paper's published code on these data."""
+STEPS = 34
+"""Iterations allowed in the comparison; the six site steps that choose a start come on top."""
+
+
+def fitted(model: object, seed: int = 0) -> tuple[object, float]:
+    """Fit to the training hours; return the model and the seconds it took."""
+    data = new_york(seed)
+    start = time.perf_counter()
+    model.fit(data.inputs("rain", rows=data.train), data.observations(data.train))
+    return model, time.perf_counter() - start
+
+
+def steps() -> None:
+    """Compare the bound after few iterations with that after ten times as many."""
+    print("\n| model | site steps | hyper steps | ELBO | ELBO after 10 x | difference (nats) |")
+    print("|---|---|---|---|---|---|")
+    for build in (MOCGP, HMOCGP):
+        for family in ("gaussian", "poisson", "negative_binomial"):
+            if family == "poisson" and build is HMOCGP:
+                continue
+            short, _ = fitted(build(likelihood=family, max_iterations=STEPS))
+            patient = NaturalSettings(max_iterations=10 * STEPS, tolerance=1e-4)
+            long, _ = fitted(build(likelihood=family, engine_settings=patient))
+            found = short.report_
+            gap = long.elbo_ - short.elbo_
+            print(
+                f"| {build.__name__} {family} | {found.site_steps} | {found.hyper_steps} "
+                f"| {short.elbo_:.2f} | {long.elbo_:.2f} | {gap:.2f} |",
+                flush=True,
+            )
+
+
+def engines() -> None:
+    """Compare a whole fit by ``natural`` with the published number of iterations of ``svi``."""
+    print("\n| model | natural, whole fit (s) | svi, per iteration (s) | published / natural |")
+    print("|---|---|---|---|")
+    for build in (MOCGP, HMOCGP):
+        settings = {"kernels": paper_kernels(), "inducing_tolerance": 1e-4}
+        own = [fitted(build(max_iterations=STEPS))[1] for _ in range(2)][-1]
+        slow = {n: _svi_seconds(build, settings, n) for n in (3, 13)}
+        each = (slow[13] - slow[3]) / 10
+        ratio = PUBLISHED_ITERATIONS * each / own
+        print(f"| {build.__name__} gaussian | {own:.1f} | {each:.2f} | {ratio:.0f} |", flush=True)
+
+
+def _svi_seconds(build: object, settings: dict, iterations: int) -> float:
+    """Return the seconds that so many iterations of the paper's engine take, compiled before."""
+    return fitted(build(engine="svi", max_iterations=iterations, **settings))[1]
+
+
+def _fresh(code: str, folder: str) -> list[float]:
+    """Run code in a new interpreter with its own cache of compiled programs; return its numbers."""
+    settings = os.environ | {"CENSORED_GP_CACHE": folder}
+    here = os.path.dirname(os.path.abspath(__file__))
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=settings,
+        cwd=here,
+    )
+    return [float(part) for part in run.stdout.split()]
+
+
+def compilation() -> None:
+    """Compare the first fit in a fresh process with a second one, without and with the cache."""
+    code = (
+        "from speed import fitted, MOCGP, HMOCGP\n"
+        "for build in (MOCGP, HMOCGP):\n"
+        "    for seed in (0, 1): print(fitted(build(), seed)[1])\n"
+    )
+    print("\n| fit | first (s) | second (s) | ratio |")
+    print("|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for state in ("empty cache", "filled cache"):
+            seconds = _fresh(code, folder)
+            for name, pair in zip(("MOCGP", "HMOCGP"), (seconds[:2], seconds[2:]), strict=True):
+                print(
+                    f"| {name}, {state} | {pair[0]:.1f} | {pair[1]:.1f} | {pair[0] / pair[1]:.1f} |"
+                )
+
+
+def imports() -> None:
+    """Print what importing the package costs above importing jax and scikit-learn."""
+    base = "import time; s = time.perf_counter(); import jax, sklearn.base, jax.numpy; {}"
+    base += "print(time.perf_counter() - s)"
+    # Taken in turns, and the least of each: other programs only ever add.
+    extras = ("", "import censored_gp;")
+    runs = [[_fresh(base.format(extra), "0")[0] for extra in extras] for _ in range(7)]
+    without, together = np.min(runs, axis=0)
+    cost = together - without
+    print(f"\nimport censored_gp: {cost:.2f} s above jax and scikit-learn (least of 7 each)")
+
+
+def main() -> None:
+    """Run the comparisons named on the command line, or all."""
+    warnings.simplefilter("ignore")
+    known = {f.__name__: f for f in (steps, engines, compilation, imports)}
+    for name in sys.argv[1:] or known:
+        known[name]()
+
+
+if __name__ == "__main__":
+    main()
