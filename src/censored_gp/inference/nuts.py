@@ -1,0 +1,282 @@
+"""The reference engine: the same whitened weights, sampled by the No-U-Turn sampler.
+
+The hyper-parameters are those that ``natural`` finds, and are held. The target is
+
+    log p(v, y) = log N(v; 0, I) + sum over cells of log p(y | gamma(v)),
+
+with no approximation beyond the inducing inputs, which are all distinct ones as far as
+``most_inducing`` allows. It is sampled in coordinates z with v = mean + root z, mean and root those
+of natural's Gaussian: a change of variables that leaves the target as it is, but near N(0, I).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from censored_gp.inference import natural
+from censored_gp.inference.elbo import largest_share_left_out
+from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference.report import Report
+from censored_gp.inference.task import Task
+from censored_gp.inference.terms import Terms, collect_terms
+from censored_gp.linalg import cholesky
+from censored_gp.posterior import DrawnPosterior, Latent, Posterior, Weights, functions_of
+from censored_gp.prior import Geometry, geometry
+
+try:
+    import blackjax
+except ImportError as absent:
+    raise ImportError(
+        "engine='nuts' needs blackjax: install censored-gp[nuts], or use engine='natural'"
+    ) from absent
+
+Position = dict[str, Float[Array, "B W"]]
+
+WORST_R_HAT = 1.05
+MOST_DIVERGENT = 0.01
+"""Share of divergent draws above which they are not trusted."""
+NOTABLE_SHARE = 1e-3
+"""Share of prior variance left out that is worth a note."""
+
+
+@dataclasses.dataclass(frozen=True)
+class NutsSettings:
+    """How long to sample, and how to find the hyper-parameters first."""
+
+    draws: int = 500
+    """Draws kept of each chain."""
+    warmup: int = 300
+    """Draws for the adaptation of step size and scales, thrown away."""
+    chains: int = 2
+    target_acceptance: float = 0.8
+    draws_at_a_time: int = 50
+    """Draws between two looks at the keyboard and the progress bar."""
+    natural: NaturalSettings | None = None
+    seed: int = 0
+
+
+class Target(eqx.Module):
+    """The log density to sample from, with the change of variables."""
+
+    shapes: dict[str, Geometry]
+    centre: dict[str, Float[Array, "B W"]]
+    root: dict[str, Float[Array, "B W W"]]
+    constants: Latent
+    terms: tuple[Terms, ...]
+
+    def weights(self, position: Position) -> Position:
+        """Return v = mean + root z."""
+        return {
+            role: self.centre[role] + jnp.einsum("bwu,bu->bw", self.root[role], z)
+            for role, z in position.items()
+        }
+
+    def latent(self, position: Position) -> Latent:
+        """Return the parameter functions at the training rows."""
+        found = dict(self.constants)
+        for role, weights in self.weights(position).items():
+            shape = self.shapes[role]
+            exact = shape._replace(left_out=jnp.zeros_like(shape.left_out))
+            noise = jnp.zeros((1, *shape.left_out.shape))
+            found[role] = functions_of(exact, weights[None], noise)[0]
+        return found
+
+    def __call__(self, position: Position) -> Float[Array, ""]:
+        """Return log p(v, y), up to a constant."""
+        latent = self.latent(position)
+        total = sum(-0.5 * jnp.sum(v**2) for v in self.weights(position).values())
+        for part in self.terms:
+            theta = part.likelihood.theta(*jnp.moveaxis(part.gather(latent)[:, None], 2, 0))
+            total += jnp.sum(part.weight * part.log_likelihood(*theta)[:, 0])
+        return jnp.asarray(total)
+
+
+@eqx.filter_jit
+def make_target(
+    posterior: Posterior, inputs: Float[Array, "N C"], terms: tuple[Terms, ...]
+) -> tuple[Target, Float[Array, ""]]:
+    """Return the target around a fitted posterior, and the share of variance it leaves out."""
+    shapes, constants = {}, {}
+    for role, lmc in posterior.model.priors.items():
+        if lmc.varies:
+            shapes[role] = geometry(
+                lmc, posterior.inducing[role], inputs, jnp.asarray(posterior.jitter)
+            )
+        else:
+            mean = jnp.asarray(lmc.mean).reshape(1, -1)
+            constants[role] = jnp.broadcast_to(mean, (len(inputs), mean.size))
+    centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
+    root = {role: cholesky(jnp.asarray(w.covariance)) for role, w in posterior.weights.items()}
+    return Target(shapes, centre, root, constants, terms), largest_share_left_out(shapes)
+
+
+@eqx.filter_jit
+def adapt(
+    target: Target, key: Key[Array, ""], settings: NutsSettings
+) -> tuple[Any, dict[str, Any]]:
+    """Warm every chain up from its own draw of natural's Gaussian: state and tuning of each."""
+    warm: Any = blackjax.window_adaptation(
+        blackjax.nuts, target, target_acceptance_rate=settings.target_acceptance
+    )
+
+    def one(own: Key[Array, ""]) -> tuple[Any, dict[str, Any]]:
+        start_key, run_key = jax.random.split(own)
+        keys = dict(
+            zip(target.centre, jax.random.split(start_key, len(target.centre)), strict=True)
+        )
+        start = {r: jax.random.normal(keys[r], mean.shape) for r, mean in target.centre.items()}
+        (state, tuning), _ = warm.run(run_key, start, num_steps=settings.warmup)
+        return state, tuning
+
+    return jax.lax.map(one, jax.random.split(key, settings.chains))
+
+
+@eqx.filter_jit
+def sample(
+    target: Target, state: Any, tuning: dict[str, Any], key: Key[Array, ""], count: int
+) -> tuple[Any, dict[str, Float[Array, "K S B W"]], Bool[Array, "K S"]]:
+    """Draw so many times from every chain: last states, positions, and which draws diverged."""
+
+    def one(own: Key[Array, ""], state: Any, tuning: dict[str, Any]) -> Any:
+        step: Any = blackjax.nuts(target, **tuning).step
+
+        def draw(state: Any, own: Key[Array, ""]) -> Any:
+            state, info = step(own, state)
+            return state, (state.position, info.is_divergent)
+
+        return jax.lax.scan(draw, state, jax.random.split(own, count))
+
+    chains = len(jax.tree.leaves(state)[0])
+    state, (positions, divergent) = jax.lax.map(
+        lambda each: one(*each), (jax.random.split(key, chains), state, tuning)
+    )
+    return state, positions, divergent
+
+
+class Draws:
+    """The draws so far, of all chains."""
+
+    def __init__(self, target: Target, task: Task, settings: NutsSettings) -> None:
+        self.target, self.task, self.settings = target, task, settings
+        self.positions: list[Position] = []
+        self.divergent: list[Bool[np.ndarray, "K S"]] = []
+
+    def run(self, bound: float) -> bool:
+        """Warm up and draw; return whether it came to its end."""
+        key, most, done = jax.random.key(self.settings.seed), self.settings.draws, 0
+        try:
+            self.task.progress("warming up", 0, most, bound)
+            key, own = jax.random.split(key)
+            state, tuning = adapt(self.target, own, self.settings)
+            while done < most:
+                key, own = jax.random.split(key)
+                count = min(self.settings.draws_at_a_time, most - done)
+                state, positions, divergent = sample(self.target, state, tuning, own, count)
+                self.positions.append(jax.tree.map(np.asarray, positions))
+                self.divergent.append(np.asarray(divergent))
+                done += count
+                self.task.progress("sampling", done, most, bound)
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def by_chain(self) -> Position:
+        """Return the positions, (chains, draws, B, W) for each role."""
+        return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.positions)
+
+    def divergences(self) -> tuple[int, int]:
+        """Return how many draws diverged, of how many."""
+        return int(sum(part.sum() for part in self.divergent)), sum(p.size for p in self.divergent)
+
+
+@eqx.filter_jit
+def _each_draw(
+    target: Target, positions: dict[str, Float[Array, "K S B W"]]
+) -> tuple[dict[str, Float[Array, "K S B W"]], Latent]:
+    """Return weights and parameter functions of every draw."""
+    return jax.vmap(jax.vmap(lambda z: (target.weights(z), target.latent(z))))(positions)
+
+
+def diagnose(latent: Latent, varying: list[str]) -> tuple[float, float]:
+    """Return the largest split R-hat and smallest effective sample size of the latent values."""
+    worst, least = 1.0, np.inf
+    for role in varying:
+        values = np.asarray(latent[role])
+        chains, draws = values.shape[:2]
+        half = values[:, : draws - draws % 2].reshape(2 * chains, draws // 2, -1)
+        if half.shape[1] < 4:
+            return np.nan, np.nan
+        worst = max(worst, float(np.max(blackjax.rhat(half))))
+        least = min(least, float(np.min(blackjax.ess(half))))
+    return worst, least
+
+
+def drawn_posterior(posterior: Posterior, weights: dict[str, Any]) -> DrawnPosterior:
+    """Return the draws of all chains one after the other, with their moments as the Gaussian."""
+    draws, moments = {}, {}
+    for role, by_chain in weights.items():
+        kept = np.asarray(by_chain)
+        draws[role] = kept.reshape(-1, *kept.shape[2:])
+        mean = draws[role].mean(axis=0)
+        centred = draws[role] - mean
+        moments[role] = Weights(mean, np.einsum("sbw,sbu->bwu", centred, centred) / len(centred))
+    return DrawnPosterior(posterior.model, posterior.inducing, moments, posterior.jitter, draws)
+
+
+def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Report]:
+    """Find the hyper-parameters by ``natural``, then sample the weights."""
+    settings = settings or NutsSettings()
+    exact = dataclasses.replace(task, tolerance=0.0)
+    posterior, report = natural.fit(exact, settings.natural)
+    if report.status in {"interrupted", "diverged"} or not posterior.weights:
+        return posterior, report
+    roles = {role: lmc.outputs for role, lmc in posterior.model.priors.items()}
+    terms = collect_terms(task.observations, posterior.model.likelihoods, roles)
+    target, left_out = make_target(posterior, jnp.asarray(task.inputs), terms)
+    draws = Draws(target, task, settings)
+    finished = draws.run(report.elbo)
+    if not draws.positions:
+        return posterior, dataclasses.replace(report, status="interrupted", message=NO_DRAWS)
+    weights, latent = _each_draw(target, draws.by_chain())
+    verdict = diagnose(latent, list(weights))
+    drawn = drawn_posterior(posterior, weights)
+    return drawn, _report(report, draws, finished, verdict, float(left_out))
+
+
+NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
+
+
+def _report(
+    before: Report, draws: Draws, finished: bool, verdict: tuple[float, float], left_out: float
+) -> Report:
+    """Say how the sampling went; bound and trace are those of the hyper-parameters' fit."""
+    (r_hat, size), (divergent, number) = verdict, draws.divergences()
+    chains = draws.settings.chains
+    figures = (
+        f"{chains} chain(s) of {number // chains} draws: R-hat at most {r_hat:.3f}, effective "
+        f"sample size at least {size:.0f}, {divergent} divergence(s)."
+    )
+    sound = r_hat <= WORST_R_HAT and divergent <= MOST_DIVERGENT * number
+    status = "interrupted" if not finished else "converged" if sound else "out of iterations"
+    message = {
+        "converged": "The chains agree.",
+        "interrupted": "The sampler was interrupted; these are the draws so far.",
+        "out of iterations": "The chains do not agree yet: raise draws and warmup, and if draws "
+        "diverge, target_acceptance.",
+    }[status]
+    notes = list(before.notes)
+    if left_out > NOTABLE_SHARE:
+        notes.append(
+            f"The inducing inputs leave out up to {left_out:.1%} of the prior variance, which "
+            "was taken as zero: raise most_inducing."
+        )
+    return dataclasses.replace(
+        before, status=status, message=f"{message} {figures}", notes=tuple(notes)
+    )
