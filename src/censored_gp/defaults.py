@@ -38,10 +38,10 @@ def default_kernels(
 
 
 def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list[Kernel]:
-    """Return the cycles of a time column (but for means only the shortest) and a slow part.
+    """Return the cycles of a time column and a slow part; but for means only the shortest cycle.
 
-    An observation says far less of its noise than of its mean: what varies by the hour of the week
-    in the mean can be told only by the hour of the day in the noise.
+    An observation says far less of its noise than of its mean, and a flexible noise would make
+    itself nought wherever the mean happens to meet the data (counts of zero at night).
     """
     span, step = float(np.ptp(hours)), spacing(hours)
     cycles = [
@@ -49,6 +49,7 @@ def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list
         for period in HOURS.values()
         if REPEATS * period <= span + step and STEPS_PER_CYCLE * step <= period
     ]
-    cycles = cycles if role == "mean" else cycles[:1]
+    if role != "mean" and cycles:
+        return cycles[:1]
     slow = max(span / SLOW_PARTS, 2.5 * step) or 1.0
     return [*cycles, RBF(slow, columns=column)]
