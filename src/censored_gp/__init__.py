@@ -1,10 +1,16 @@
 """Gaussian-process regression for outputs that were only partly seen."""
 
-from censored_gp import datasets, kernels, likelihoods, metrics, simulate
-from censored_gp.estimator import CensoredGP
-from censored_gp.observations import Observations
-from censored_gp.predict import Prediction
-from censored_gp.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from censored_gp import datasets, kernels, likelihoods, metrics, simulate
+    from censored_gp.estimator import CensoredGP
+    from censored_gp.observations import Observations
+    from censored_gp.predict import Prediction
+    from censored_gp.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP
 
 __version__ = "0.1.0"
 
@@ -25,3 +31,24 @@ __all__ = [
     "metrics",
     "simulate",
 ]
+
+HOMES = {
+    "CensoredGP": "estimator",
+    "Observations": "observations",
+    "Prediction": "predict",
+    **dict.fromkeys(("CGP", "HCGP", "HMOCGP", "MOCGP", "MONCGP", "NCGP"), "presets"),
+}
+"""The module that each public name lives in; names not here are modules themselves."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: what is not used costs no time."""
+    if name not in __all__:
+        raise AttributeError(f"module 'censored_gp' has no attribute {name!r}")
+    module = import_module(f"censored_gp.{HOMES.get(name, name)}")
+    return getattr(module, name) if name in HOMES else module
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
