@@ -129,16 +129,16 @@ class Likelihood(eqx.Module):
         """
         lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
         lower, upper = self._to_support(lower, upper)
-        masks = self._kinds(lower, upper)
-        terms: dict[str, Callable] = {
-            "exact": lambda a, b, *t: self.log_density(a, *t),
-            "right": lambda a, b, *t: self.log_at_least(a, *t),
-            "left": lambda a, b, *t: self.log_cdf(b, *t),
-            "interval": self.log_interval,
-        }
+        point, below, above = self._knowledge(lower, upper)
+        cases: list[tuple[set[str], Array, Callable]] = [
+            ({"exact"}, point, lambda a, b, *t: self.log_density(a, *t)),
+            ({"right", "left"}, ~point & (below ^ above), self._log_one_sided),
+            ({"interval"}, ~point & below & above, self.log_interval),
+        ]
         total = jnp.zeros(lower.shape)
-        for kind in kinds:
-            total = total + self._where(masks[kind], terms[kind], lower, upper, theta)
+        for names, mask, term in cases:
+            if names & set(kinds):
+                total = total + self._where(mask, term, lower, upper, theta)
         return total
 
     def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
@@ -213,16 +213,18 @@ class Likelihood(eqx.Module):
         """Return bounds at whole numbers for a discrete Y: 2.5 to 4.5 is 3 to 4."""
         return (jnp.ceil(lower), jnp.floor(upper)) if self.support.discrete else (lower, upper)
 
-    def _kinds(self, lower: Array, upper: Array) -> dict[str, Bool[Array, "*#batch"]]:
-        """Return which cells are of which kind; a bound that excludes nothing is no bound."""
-        exact = lower == upper
-        below, above = lower > self.support.lower, upper < self.support.upper
-        return {
-            "exact": exact,
-            "right": ~exact & below & ~above,
-            "left": ~exact & ~below & above,
-            "interval": ~exact & below & above,
-        }
+    def _knowledge(self, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
+        """Return where Y is a point, bounded below, and bounded above.
+
+        A bound that excludes nothing of the support is no bound.
+        """
+        return lower == upper, lower > self.support.lower, upper < self.support.upper
+
+    def _log_one_sided(self, lower: Array, upper: Array, *theta: Any) -> Float[Array, "*#batch"]:
+        """Return log P(Y >= lower) or log P(Y <= upper), whichever bound there is."""
+        below = lower > self.support.lower
+        cdf, survival = self.log_tails(jnp.where(below, self._just_below(lower), upper), *theta)
+        return jnp.where(below, survival, cdf)
 
     def _where(
         self, mask: Bool[Array, "*#batch"], term: Callable, lower: Array, upper: Array, theta: list
@@ -257,12 +259,14 @@ class Likelihood(eqx.Module):
     ) -> Float[Array, "*#batch"]:
         """Return the quantile of Y given the bounds, its level given as two logs."""
         lower, upper = self._to_support(jnp.asarray(lower, float), jnp.asarray(upper, float))
+        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
         mass = self.log_likelihood(lower, upper, *theta)
-        bounded_below, bounded_above = lower > self.support.lower, upper < self.support.upper
+        _, bounded_below, bounded_above = self._knowledge(lower, upper)
         start = self._just_below(jnp.where(bounded_below, lower, self.support.inside[0]))
-        below = jnp.where(bounded_below, self.log_cdf(start, *theta), -jnp.inf)
         end = jnp.where(bounded_above, upper, self.support.inside[1])
-        above = jnp.where(bounded_above, self.log_survival(end, *theta), -jnp.inf)
+        cdf, survival = self.log_tails(jnp.stack([start, end]), *theta)
+        below = jnp.where(bounded_below, cdf[0], -jnp.inf)
+        above = jnp.where(bounded_above, survival[1], -jnp.inf)
         y = self._quantile(
             jnp.logaddexp(below, log_u + mass), jnp.logaddexp(above, log_rest + mass), *theta
         )

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
 from censored_gp.likelihoods.support import REAL, Support
-from censored_gp.tails import log_ndtr, log_student, log_student_survival
+from censored_gp.tails import log_ndtr, log_student, log_student_tails
 from censored_gp.tails.elementary import HALF_LOG_2PI
 
 
@@ -93,14 +93,20 @@ class StudentT(Likelihood):
     def log_cdf(
         self, y: Values, location: Values, scale: Values, df: Values
     ) -> Float[Array, "*#batch"]:
-        """Return log P(T > -t), which is log P(T <= t)."""
-        return log_student_survival((location - y) / scale, df)
+        """Return log P(T <= t)."""
+        return self.log_tails(y, location, scale, df)[0]
 
     def log_survival(
         self, y: Values, location: Values, scale: Values, df: Values
     ) -> Float[Array, "*#batch"]:
         """Return log P(T > t)."""
-        return log_student_survival((y - location) / scale, df)
+        return self.log_tails(y, location, scale, df)[1]
+
+    def log_tails(
+        self, y: Values, location: Values, scale: Values, df: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return both tails of T at t = (y - location) / scale."""
+        return log_student_tails((y - location) / scale, df)
 
     def mean(self, location: Values, scale: Values, df: Values) -> Float[Array, "*#batch"]:
         """Return the location; there is no mean unless df > 1."""

@@ -11,7 +11,7 @@ from censored_gp.tails.gamma import (
 from censored_gp.tails.interval import log_count_interval, log_interval
 from censored_gp.tails.negative_binomial import log_negative_binomial
 from censored_gp.tails.poisson import log_poisson
-from censored_gp.tails.student import log_student, log_student_survival
+from censored_gp.tails.student import log_student, log_student_survival, log_student_tails
 
 __all__ = [
     "log1mexp",
@@ -30,4 +30,5 @@ __all__ = [
     "log_poisson",
     "log_student",
     "log_student_survival",
+    "log_student_tails",
 ]

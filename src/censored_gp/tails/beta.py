@@ -66,7 +66,7 @@ def log_odds_tails(
     values = (jnp.asarray(value, float) for value in (a, mu, alpha))
     a, mu, alpha = jnp.broadcast_arrays(*values)
     alpha = jnp.clip(alpha, 0.0, HUGE)
-    return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(mu, 1e-290, 1e100), alpha)
+    return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(mu, 1e-290, 1e250), alpha)
 
 
 def log_odds_kernel(
@@ -94,13 +94,13 @@ def log_odds_kernel(
 def _log_tails(
     a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
 ) -> tuple[Array, Array]:
-    return both_tails(_log_smaller(a, mu, alpha), _is_lower(a, mu, alpha))
+    return both_tails(_log_smaller(a, mu, alpha)[0], _is_lower(a, mu, alpha))
 
 
 def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     (a, mu, alpha), (da, dmu, dalpha) = primals, tangents
     shapes = [i for i, d in enumerate((da, dalpha)) if not isinstance(d, SymbolicZero)]
-    smaller, slopes = _shape_slopes(a, mu, alpha, shapes)
+    (smaller, kernel), slopes = _shape_slopes(a, mu, alpha, shapes)
     lower_is_smaller = _is_lower(a, mu, alpha)
     tails = both_tails(smaller, lower_is_smaller)
     changes = [jnp.zeros_like(a), jnp.zeros_like(a)]
@@ -108,7 +108,6 @@ def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
         for side, partial in enumerate(both_slopes(smaller, slope, lower_is_smaller)):
             changes[side] = changes[side] + partial * (da, dalpha)[i]
     if not isinstance(dmu, SymbolicZero):
-        kernel = log_odds_kernel(a, mu, alpha)
         changes[0] = changes[0] + jnp.exp(kernel - tails[0]) / mu * dmu
         changes[1] = changes[1] - jnp.exp(kernel - tails[1]) / mu * dmu
     return tails, tuple(changes)
@@ -122,17 +121,18 @@ def _shape_slopes(
     mu: Float[Array, "*#batch"],
     alpha: Float[Array, "*#batch"],
     shapes: list[int],
-) -> tuple[Float[Array, "*#batch"], list[Float[Array, "*#batch"]]]:
-    """Return log of the smaller tail and its slopes in a (0) and alpha (1), as asked for."""
+) -> tuple[tuple[Array, Array], list[Float[Array, "*#batch"]]]:
+    """Return `_log_smaller` and the tail's slopes in a (0) and alpha (1), as asked for."""
     if not shapes:
         return _log_smaller(a, mu, alpha), []
 
-    def along(direction: Float[Array, " 2"]) -> tuple[Array, Array]:
+    def along(direction: Float[Array, " 2"]) -> tuple[tuple[Array, Array], Array]:
         tangents = (direction[0] * jnp.ones_like(a), direction[1] * jnp.ones_like(a))
-        return jax.jvp(lambda s, t: _log_smaller(s, mu, t), (a, alpha), tangents)
+        values, slopes = jax.jvp(lambda s, t: _log_smaller(s, mu, t), (a, alpha), tangents)
+        return values, slopes[0]
 
-    smaller, slopes = jax.vmap(along, out_axes=(None, 0))(jnp.eye(2)[jnp.array(shapes)])
-    return smaller, list(slopes)
+    values, slopes = jax.vmap(along, out_axes=(None, 0))(jnp.eye(2)[jnp.array(shapes)])
+    return values, list(slopes)
 
 
 def _is_lower(
@@ -145,8 +145,8 @@ def _is_lower(
 @jax.jit
 def _log_smaller(
     a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
-    """Return log I_x(a, b) where `_is_lower`, log I_y(b, a) elsewhere: one fraction for both."""
+) -> tuple[Array, Array]:
+    """Return log I_x(a, b) where `_is_lower`, log I_y(b, a) elsewhere, and the log kernel."""
     lower = _is_lower(a, mu, alpha)
     y = 1.0 / (1.0 + alpha * mu)
     x = alpha * mu * y
@@ -158,7 +158,8 @@ def _log_smaller(
         jnp.where(lower, y, x),
         gap,
     )
-    return log_odds_kernel(a, mu, alpha) + jnp.log(fraction)
+    kernel = log_odds_kernel(a, mu, alpha)
+    return kernel + jnp.log(fraction), kernel
 
 
 def _beta_fraction(

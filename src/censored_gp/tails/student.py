@@ -11,7 +11,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from censored_gp.tails.beta import log_odds_tails
-from censored_gp.tails.elementary import HALF_LOG_2PI, log1mexp, log1p_ratio, stirling_error
+from censored_gp.tails.elementary import (
+    HALF_LOG_2PI,
+    both_tails,
+    log1p_ratio,
+    stirling_error,
+)
 
 
 def log_student(
@@ -30,31 +35,42 @@ def log_student(
 def log_student_survival(
     t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
 ) -> Float[Array, "*#batch"]:
-    """Return log P(T > t) for Student's t with df degrees of freedom.
+    """Return log P(T > t) for Student's t with df degrees of freedom."""
+    return log_student_tails(t, df)[1]
 
-    For t >= 0 it is half of P(|T| > t), an incomplete beta function of t^2.
+
+def log_student_tails(
+    t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return (log P(T <= t), log P(T > t)) at the cost of one of them.
+
+    The smaller is half of P(|T| > |t|), an incomplete beta function of t^2.
     """
-    return _log_survival(*jnp.broadcast_arrays(jnp.asarray(t, float), jnp.asarray(df, float)))
+    return _log_tails(*jnp.broadcast_arrays(jnp.asarray(t, float), jnp.asarray(df, float)))
 
 
-def _formula(t: Float[Array, "*#batch"], df: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+def _formula(t: Float[Array, "*#batch"], df: Float[Array, "*#batch"]) -> tuple[Array, Array]:
     outside = log_odds_tails(0.5, 0.5 * jnp.square(t), 2.0 / df)[1] - math.log(2.0)
-    return jnp.where(t > 0, outside, log1mexp(outside))
+    return both_tails(outside, t < 0)
 
 
-_log_survival = jax.custom_jvp(_formula)
+_log_tails = jax.custom_jvp(_formula)
 
 
-def _log_survival_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     (t, df), (dt, ddf) = primals, tangents
     if isinstance(ddf, SymbolicZero):
-        value, change = _log_survival(t, df), jnp.zeros_like(t)
+        tails, change = _formula(t, df), (jnp.zeros_like(t), jnp.zeros_like(t))
     else:
         # The slope in t^2 is infinite at t = 0, so that direction is left to the density below.
-        value, change = jax.jvp(lambda shape: _formula(t, shape), (df,), (ddf,))
+        tails, change = jax.jvp(lambda shape: _formula(t, shape), (df,), (ddf,))
     if not isinstance(dt, SymbolicZero):
-        change = change - jnp.exp(log_student(t, df) - value) * dt
-    return value, change
+        density = log_student(t, df)
+        change = (
+            change[0] + jnp.exp(density - tails[0]) * dt,
+            change[1] - jnp.exp(density - tails[1]) * dt,
+        )
+    return tails, change
 
 
-_log_survival.defjvp(_log_survival_jvp, symbolic_zeros=True)
+_log_tails.defjvp(_log_tails_jvp, symbolic_zeros=True)

@@ -1,0 +1,308 @@
+"""Every family against 45-digit arithmetic: values to 1e-10, derivatives to 1e-6.
+
+Each case is a family, its parameters and values y from one end of the tails to the other, to
+probabilities of 1e-300 and below and to 40 standard deviations. Every y is tried as an exact
+value, as a lower and as an upper bound, and as the end of intervals narrow and wide.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import mpmath as mp
+import numpy as np
+import pytest
+
+from censored_gp.likelihoods import FAMILIES, as_likelihood
+
+DIGITS = 45
+INF = np.inf
+
+
+def fraction(a, b, x):
+    """The even and odd continued fraction of the incomplete beta function (DLMF 8.17.22)."""
+    tiny = mp.mpf(10) ** -100
+    total, c, d = mp.mpf(1), mp.mpf(1), mp.mpf(1) / (1 - (a + b) * x / (a + 1))
+    total, m = d, 0
+    while True:
+        m += 1
+        before = total
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / (1 + numerator * d or tiny)
+            c = 1 + numerator / c or tiny
+            total *= c * d
+        if abs(total - before) < abs(total) * mp.mpf(10) ** (-DIGITS + 5):
+            return total
+
+
+@functools.cache
+def beta_tails(a, b, x, y):
+    """log I_x(a, b) and log I_y(b, a), y = 1 - x."""
+    log_beta = mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+    kernel = a * mp.log(x) + b * mp.log(y) - log_beta
+    if x < (a + 1) / (a + b + 2):
+        smaller = mp.exp(kernel) / a * fraction(a, b, x)
+        return mp.log(smaller), mp.log1p(-smaller)
+    smaller = mp.exp(kernel) / b * fraction(b, a, y)
+    return mp.log1p(-smaller), mp.log(smaller)
+
+
+@functools.cache
+def gamma_tails(a, x):
+    """log P(a, x) and log Q(a, x), by the power series or the integral's own routine."""
+    if x < a + 1 or x < 20:
+        term = total = mp.mpf(1)
+        n = 0
+        while term > total * mp.mpf(10) ** -DIGITS:
+            n += 1
+            term *= x / (a + n)
+            total += term
+        lower = mp.exp(a * mp.log(x) - x - mp.loggamma(a + 1)) * total
+        return mp.log(lower), mp.log1p(-lower)
+    f, n = mp.mpf(0), int(200 + 40 * mp.sqrt(a))
+    for k in range(n, 0, -1):
+        f = k * (a - k) / (x - a + 2 * k + 1 + f)
+    upper = mp.exp(a * mp.log(x) - x - mp.loggamma(a)) / (x + 1 - a + f)
+    return mp.log1p(-upper), mp.log(upper)
+
+
+def normal_tails(z):
+    smaller = mp.erfc(abs(z) / mp.sqrt(2)) / 2
+    tails = mp.log(smaller), mp.log1p(-smaller)
+    return tails if z < 0 else tails[::-1]
+
+
+def exponential_tails(h):
+    return mp.log(-mp.expm1(-h)) if h < 1 else mp.log1p(-mp.exp(-h)), -h
+
+
+def normal_density(z):
+    return -z * z / 2 - mp.log(2 * mp.pi) / 2
+
+
+def student_tails(t, df):
+    inside, outside = beta_tails(mp.mpf(1) / 2, df / 2, t * t / (df + t * t), df / (df + t * t))
+    outside, rest = outside - mp.log(2), mp.log1p(-mp.exp(outside) / 2)
+    return (outside, rest) if t < 0 else (rest, outside)
+
+
+def student_density(t, df):
+    constant = mp.loggamma((df + 1) / 2) - mp.loggamma(df / 2) - mp.log(mp.pi * df) / 2
+    return constant - (df + 1) / 2 * mp.log1p(t * t / df)
+
+
+def gamma_density(y, mean, shape):
+    x = shape * y / mean
+    return shape * mp.log(x) - x - mp.loggamma(shape) - mp.log(y)
+
+
+def beta_shapes(odds, precision):
+    return precision * odds / (1 + odds), precision / (1 + odds)
+
+
+def beta_density(y, odds, precision):
+    a, b = beta_shapes(odds, precision)
+    log_beta = mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+    return (a - 1) * mp.log(y) + (b - 1) * mp.log1p(-y) - log_beta
+
+
+def count_tails(tails):
+    """The tails of a count from (P(Y > k), P(Y <= k)), given that k may be -1."""
+    return lambda k, *theta: (-mp.inf, mp.mpf(0)) if k < 0 else tails(k, *theta)[::-1]
+
+
+def binomial_density(k, r, p, q):
+    choose = mp.loggamma(k + r) - mp.loggamma(k + 1) - mp.loggamma(r)
+    return choose + r * mp.log(p) + k * mp.log(q)
+
+
+def mean_and_dispersion(mean, alpha):
+    return 1 / alpha, 1 / (1 + alpha * mean), alpha * mean / (1 + alpha * mean)
+
+
+def papers_own(mu, alpha):
+    odds = mp.exp(mu * alpha)
+    return 1 / alpha, odds / (1 + odds), 1 / (1 + odds)
+
+
+class Case(NamedTuple):
+    """A family's log density and log tails in mpmath, and where to look."""
+
+    density: Callable
+    tails: Callable
+    points: list[tuple[tuple[float, ...], list[float]]]
+
+
+def standardised(theta, zs):
+    return theta, [theta[0] + theta[1] * z for z in zs]
+
+
+def binomial_case(parameters, points):
+    return Case(
+        lambda y, *t: binomial_density(y, *parameters(*t)),
+        count_tails(
+            lambda k, *t: beta_tails(k + 1, parameters(*t)[0], parameters(*t)[2], parameters(*t)[1])
+        ),
+        points,
+    )
+
+
+CASES = {
+    "gaussian": Case(
+        lambda y, m, s: normal_density((y - m) / s) - mp.log(s),
+        lambda y, m, s: normal_tails((y - m) / s),
+        [
+            standardised((1.5, 0.5), [-40, -37.7, -14, -3, -0.2, 0.3, 4, 12, 40]),
+            standardised((-1e3, 20.0), [-25, 1e-3, 25]),
+        ],
+    ),
+    "student_t": Case(
+        lambda y, m, s, v: student_density((y - m) / s, v) - mp.log(s),
+        lambda y, m, s, v: student_tails((y - m) / s, v),
+        [
+            ((0.5, 2.0, 0.7), [-1e10, -40.0, 0.6, 80.0]),
+            ((0.0, 1.0, 30.0), [-1e10, -2.0, 1e-3, 40.0]),
+            ((0.0, 1.0, 300.0), [-40.0, 0.5, 300.0]),
+            ((0.0, 1.0, 1e8), [-30.0, 0.5, 37.0]),
+        ],
+    ),
+    "log_normal": Case(
+        lambda y, m, s: normal_density((mp.log(y) - m) / s) - mp.log(s) - mp.log(y),
+        lambda y, m, s: normal_tails((mp.log(y) - m) / s),
+        [((0.3, 0.7), [float(np.exp(0.3 + 0.7 * z)) for z in (-40, -5, 0.1, 3, 40)])],
+    ),
+    "gamma": Case(
+        gamma_density,
+        lambda y, m, a: gamma_tails(a, a * y / m),
+        [
+            ((2.0, 0.3), [1e-200, 1e-3, 1.0, 60.0, 4000.0]),
+            ((2.0, 3.0), [1e-100, 0.1, 2.1, 20.0, 460.0]),
+            ((10.0, 50.0), [1e-5, 4.0, 9.9, 11.0, 30.0, 180.0]),
+            ((1.0, 1e5), [0.89, 0.9995, 1.002, 1.1]),
+        ],
+    ),
+    "exponential": Case(
+        lambda y, m: -y / m - mp.log(m),
+        lambda y, m: exponential_tails(y / m),
+        [((2.5,), [1e-290, 1e-3, 1.0, 10.0, 1700.0])],
+    ),
+    "weibull": Case(
+        lambda y, s, k: mp.log(k / y) + k * mp.log(y / s) - (y / s) ** k,
+        lambda y, s, k: exponential_tails((y / s) ** k),
+        [((2.0, 1.7), [1e-250, 1e-5, 1.0, 3.0, 90.0]), ((0.5, 0.4), [1e-200, 0.1, 1e6])],
+    ),
+    "beta": Case(
+        beta_density,
+        lambda y, *t: beta_tails(*beta_shapes(*t), y, 1 - y),
+        [
+            ((0.7, 6.0), [1e-120, 0.1, 0.4, 0.9, 1 - 1e-9]),
+            ((1e-3, 50.0), [1e-30, 1e-3, 0.5, 1 - 1e-6]),
+            ((3.0, 0.5), [1e-200, 0.3, 0.999]),
+            ((1.0, 1e4), [0.3, 0.497, 0.501, 0.55, 0.7]),
+        ],
+    ),
+    "poisson": Case(
+        lambda k, m: k * mp.log(m) - m - mp.loggamma(k + 1),
+        count_tails(lambda k, m: gamma_tails(k + 1, m)),
+        [
+            ((1e-3,), [0, 1, 90]),
+            ((3.0,), [0, 2, 20, 170]),
+            ((60.0,), [0, 15, 59, 61, 110, 400]),
+            ((1000.0,), [2, 700, 990, 1015, 2100]),
+            ((1e6,), [965000, 1000100]),
+        ],
+    ),
+    "negative_binomial": binomial_case(
+        mean_and_dispersion,
+        [
+            ((3.0, 0.5), [0, 2, 30, 1340]),
+            ((50.0, 0.1), [0, 20, 50, 200, 1500]),
+            ((50.0, 1e-8), [0, 20, 49, 90, 400]),
+            ((1e3, 2.0), [0, 1, 800, 30000]),
+            ((0.01, 30.0), [0, 3, 400]),
+            ((1e4, 1e-6), [7000, 10020]),
+        ],
+    ),
+    "paper_negative_binomial": binomial_case(
+        papers_own, [((1.5, 0.4), [0, 2, 30, 500]), ((20.0, 0.05), [0, 3, 40])]
+    ),
+    "bernoulli": Case(
+        lambda y, o: mp.log(o / (1 + o)) if y else -mp.log1p(o),
+        count_tails(lambda k, o: (-mp.log1p(1 / o), -mp.log1p(o)) if k < 1 else (-mp.inf, 0)),
+        [((0.3,), [0, 1]), ((1e-12,), [0, 1]), ((1e9,), [0, 1])],
+    ),
+}
+
+
+def test_every_family_has_a_case():
+    assert set(CASES) == set(FAMILIES)
+
+
+def intervals(family, theta, ys):
+    """Every y as a point, a lower bound, an upper bound, and an end of narrow and wide ones."""
+    support = as_likelihood(family).support
+    for i, y in enumerate(ys):
+        widths = [1, 7, 40] if support.discrete else [1e-9 * (abs(y) or 1.0), 1e-3 * abs(y)]
+        bounds = [(y, y), (y, INF), (-INF, y)] + [(y, y + w) for w in widths]
+        bounds += [(y, ys[i + 1])] if i + 1 < len(ys) else []
+        for lower, upper in bounds:
+            if upper < support.upper or (upper == INF and lower > support.lower):
+                yield (float(lower), float(upper), *theta)
+
+
+def oracle(case, discrete, lower, upper, *theta):
+    """log P(lower <= Y <= upper), or the log density at a point."""
+    if lower == upper:
+        return case.density(mp.mpf(lower), *theta)
+    below = case.tails(mp.mpf(lower) - discrete, *theta) if lower > -INF else (-mp.inf, mp.mpf(0))
+    above = case.tails(mp.mpf(upper), *theta) if upper < INF else (mp.mpf(0), -mp.inf)
+    if lower == -INF or upper == INF:
+        return above[0] if lower == -INF else below[1]
+    outside = mp.exp(below[0]) + mp.exp(above[1])
+    if outside < 0.5:
+        return mp.log1p(-outside)
+    if above[0] < below[1]:
+        return mp.log(mp.exp(above[0]) - mp.exp(below[0]))
+    return mp.log(mp.exp(below[1]) - mp.exp(above[1]))
+
+
+def slope(function, theta, j):
+    """The central difference in theta_j, exact to many more digits than are compared."""
+    step = mp.mpf(10) ** -15 * max(abs(theta[j]), mp.mpf(10) ** -3)
+    up, down = list(theta), list(theta)
+    up[j], down[j] = theta[j] + step, theta[j] - step
+    return (function(*up) - function(*down)) / (2 * step)
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_values_and_derivatives(family):
+    case, likelihood = CASES[family], as_likelihood(family)
+    rows = [r for theta, ys in case.points for r in intervals(family, theta, ys)]
+    lower, upper, *theta = np.array(rows).T
+
+    def total(lower, upper, *theta):
+        values = likelihood.log_likelihood(lower, upper, *theta)
+        return values.sum(), values
+
+    places = range(len(theta))
+    gradient = jax.jit(jax.grad(total, argnums=tuple(2 + j for j in places), has_aux=True))
+    slopes, values = jax.tree.map(np.asarray, gradient(lower, upper, *theta))
+    wrong = []
+    with mp.workdps(DIGITS):
+        for i, (low, high, *parameters) in enumerate(rows):
+            point = [mp.mpf(t) for t in parameters]
+            function = functools.partial(oracle, case, likelihood.support.discrete, low, high)
+            # A log density near zero means nothing; a log tail near zero is the other tail, and
+            # must keep its digits.
+            absolute = 1e-12 if low == high else 1e-290
+            pairs = [("value", values[i], function(*point), 1e-10)]
+            pairs += [(j, slopes[j][i], slope(function, point, j), 1e-6) for j in places]
+            for what, found, expected, relative in pairs:
+                expected = float(expected)
+                if not abs(found - expected) <= absolute + relative * abs(expected):
+                    wrong.append((what, low, high, parameters, float(found), expected))
+    assert not wrong, "\n".join(map(str, wrong))
