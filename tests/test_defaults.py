@@ -1,0 +1,67 @@
+"""Kernels chosen from the inputs: the cycles that the data show, and no others."""
+
+import numpy as np
+import pytest
+
+from censored_gp.defaults import default_kernels
+from censored_gp.inputs import read_inputs
+from censored_gp.kernels import RBF, Periodic
+
+
+def hours(count, step=1, start="2024-03-01T00"):
+    return np.datetime64(start, "h") + step * np.arange(count)
+
+
+def chosen(X, role="mean"):
+    inputs, columns = read_inputs(X)
+    return default_kernels(columns, inputs, role)
+
+
+def periods(kernels):
+    return [k.period for k in kernels if isinstance(k, Periodic)]
+
+
+@pytest.mark.parametrize(
+    ("count", "step", "expected"),
+    [
+        (24 * 30, 1, [24.0, 168.0]),
+        (24 * 5, 1, [24.0]),  # too short for a week to repeat
+        (120, 24, [168.0]),  # days cannot show an hour
+        (30, 1, []),
+        (3 * 365, 24, [168.0, 8766.0]),
+    ],
+)
+def test_cycles_are_those_resolved_and_repeated(count, step, expected):
+    assert periods(chosen(hours(count, step))) == expected
+
+
+def test_starting_lengthscales_can_follow_an_hourly_pattern():
+    day, week, slow = chosen(hours(24 * 30))
+    # 2.5 hours of phase each: correlated with the next hour, not with the next part of the day.
+    for kernel in (day, week):
+        assert kernel.lengthscale * kernel.period / (2 * np.pi) == pytest.approx(2.5)
+    assert 48 < slow.lengthscale < 240
+
+
+def test_every_other_column_gets_a_part_of_its_own():
+    frame = {
+        "time": hours(24 * 30),
+        "rain": np.tile([0.0, 1.0], 360),
+        "same": np.ones(720),
+    }
+    parts = chosen(frame)
+    assert [k.columns for k in parts if isinstance(k, RBF)] == [(0,), (1,)]
+
+
+def test_numbers_without_a_time_share_one_part():
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 10.0, 100.0]
+    (kernel,) = chosen(X)
+    assert kernel.columns == (0, 1, 2)
+    np.testing.assert_allclose(kernel.lengthscale, np.sqrt(3) * X.std(axis=0))
+
+
+def test_noise_follows_the_shortest_cycle_only():
+    assert periods(chosen(hours(24 * 30), "scale")) == [24.0]
+    assert len(chosen(hours(24 * 30), "scale")) == 1
+    (slow,) = chosen(hours(30), "scale")
+    assert isinstance(slow, RBF)
