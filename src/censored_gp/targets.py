@@ -6,7 +6,6 @@ the row are named, with what was found, what is accepted and what to do.
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from typing import Any, NoReturn
 
@@ -117,21 +116,12 @@ def within_support(observations: Observations, likelihoods: tuple[Likelihood, ..
     Bounds of counts are rounded inward (at least 2.5 is at least 3), and a bound that excludes
     nothing (a demand of at least 0) is no bound.
     """
-    columns = []
     for d, likelihood in enumerate(likelihoods):
         _check_exact(observations, d, likelihood)
         _check_possible(observations, d, likelihood)
-        columns.append(terms.within_support(_output(observations, d), likelihood))
-    lower = np.concatenate([column.lower for column in columns], axis=1)
-    upper = np.concatenate([column.upper for column in columns], axis=1)
-    seen = dataclasses.replace(observations, lower=lower, upper=upper)
+    seen = terms.within_support(observations, likelihoods)
     seen.require_observed()
     return seen
-
-
-def _output(observations: Observations, d: int) -> Observations:
-    own = slice(d, d + 1)
-    return Observations(observations.lower[:, own], observations.upper[:, own])
 
 
 def _check_exact(observations: Observations, d: int, likelihood: Likelihood) -> None:

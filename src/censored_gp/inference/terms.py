@@ -60,10 +60,10 @@ def collect_terms(
 ) -> tuple[Terms, ...]:
     """Sort the observed cells by likelihood and kind; missing cells are left out."""
     found = []
+    seen = within_support(observations, likelihoods)
+    masks = (seen.is_exact, seen.is_right, seen.is_left, seen.is_interval)
     for likelihood in dict.fromkeys(likelihoods):
         members = np.array([other == likelihood for other in likelihoods])
-        seen = within_support(observations, likelihood)
-        masks = (seen.is_exact, seen.is_right, seen.is_left, seen.is_interval)
         for kind, mask in zip(KINDS, masks, strict=True):
             rows, outputs = np.nonzero(mask & members)
             if len(rows):
@@ -71,16 +71,19 @@ def collect_terms(
     return tuple(found)
 
 
-def within_support(observations: Observations, likelihood: Likelihood) -> Observations:
-    """Say the same with bounds that the family can reach: whole ones for counts, and none where
-    the support itself ends.
+def within_support(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> Observations:
+    """Say the same with bounds that each output's family can reach.
+
+    Those of counts are whole numbers, and there are none where the support itself ends.
     """
-    lower, upper, support = observations.lower, observations.upper, likelihood.support
-    if support.discrete:
-        lower, upper = np.ceil(lower), np.floor(upper)
+    supports = [likelihood.support for likelihood in likelihoods]
+    discrete = np.array([support.discrete for support in supports])
+    lower = np.where(discrete, np.ceil(observations.lower), observations.lower)
+    upper = np.where(discrete, np.floor(observations.upper), observations.upper)
     exact = lower == upper
-    lower = np.where(~exact & (lower <= support.lower), -np.inf, lower)
-    upper = np.where(~exact & (upper >= support.upper), np.inf, upper)
+    first, last = (np.array([getattr(s, end) for s in supports]) for end in ("lower", "upper"))
+    lower = np.where(~exact & (lower <= first), -np.inf, lower)
+    upper = np.where(~exact & (upper >= last), np.inf, upper)
     return dataclasses.replace(observations, lower=lower, upper=upper)
 
 

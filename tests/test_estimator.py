@@ -1,0 +1,333 @@
+"""The estimator does what scikit-learn's users expect, and says what it learned."""
+
+import pickle
+import warnings
+
+import jax
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    parametrize_with_checks,
+)
+
+from censored_gp import CensoredGP, Observations
+from censored_gp.kernels import RBF, Matern32, Periodic
+from censored_gp.likelihoods import Gaussian
+
+CAP = (1.6, 1.5)
+
+
+class World:
+    """Two noisy waves that cannot be seen above a cap."""
+
+    def __init__(self, n=40):
+        rng = np.random.default_rng(0)
+        self.X = np.linspace(0, 6, n)[:, None]
+        self.clean = 1 + np.column_stack([np.sin(self.X[:, 0]), np.sin(self.X[:, 0] + 0.3)])
+        self.truth = self.clean + 0.1 * rng.standard_normal((n, 2))
+        self.censored = self.truth >= CAP
+        self.y = np.minimum(self.truth, CAP)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
+
+
+@pytest.fixture(scope="module")
+def pair(world):
+    """Two coupled outputs with a gap, fitted."""
+    y = world.y.copy()
+    y[3, 0] = np.nan
+    return CensoredGP(heteroscedastic=False).fit(world.X, y, world.censored)
+
+
+@pytest.fixture(scope="module")
+def single(world):
+    """One flat output, fitted."""
+    model = CensoredGP(heteroscedastic=False, random_state=0)
+    return model.fit(world.X, world.y[:, 0], world.censored[:, 0])
+
+
+@parametrize_with_checks([CensoredGP()])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_names_of_columns_are_kept_and_compared():
+    model = CensoredGP(heteroscedastic=False, max_iterations=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check_dataframe_column_names_consistency("CensoredGP", model)
+
+
+def test_bounds_lift_the_prediction_over_the_cap(world, single):
+    hidden = world.censored[:, 0]
+    naive = CensoredGP(heteroscedastic=False, use_censoring=False).fit(
+        world.X, world.y[:, 0], hidden
+    )
+    error = lambda model: np.abs(model.predict(world.X) - world.clean[:, 0])[hidden].mean()
+    assert single.predict(world.X)[hidden].max() > CAP[0] + 0.2
+    assert error(single) < 0.5 * error(naive)
+
+
+def test_flags_bounds_and_observations_say_the_same(world, single):
+    y, flags = world.y[:, 0], world.censored[:, 0]
+    upper = np.where(flags, np.inf, np.nan)
+    with_bounds = clone(single).fit(world.X, y, upper=upper)
+    only_bounds = clone(single).fit(world.X, lower=y, upper=np.where(flags, np.inf, y))
+    observations = clone(single).fit(world.X, Observations.from_flags(y, flags))
+    for other in (with_bounds, only_bounds, observations):
+        assert other.elbo_ == single.elbo_
+    assert with_bounds.predict(world.X).shape == y.shape
+    assert observations.predict(world.X).shape == (len(y), 1)
+
+
+def test_results_have_the_shape_of_y(world, single, pair):
+    for model, shape in ((single, (40,)), (pair, (40, 2))):
+        mean, std = model.predict(world.X, return_std=True)
+        assert mean.shape == std.shape == model.impute().shape == shape
+        assert np.all(std > 0)
+        assert model.quantile(world.X, [0.1, 0.9]).shape == (2, *shape)
+    assert pair.predict_distribution(world.X).names == ("y0", "y1")
+    assert single.quantile(world.X, 0.5).shape == (40,)
+    assert single.sample(world.X, 3).shape == (3, 40)
+    assert single.log_density(world.X, single.predict(world.X)).shape == (40,)
+
+
+def test_quantiles_invert_the_cdf_and_bound_the_interval(world, single):
+    low, high = single.interval(world.X, 0.8)
+    np.testing.assert_allclose(single.cdf(world.X, low), 0.1, atol=1e-6)
+    np.testing.assert_allclose(single.cdf(world.X, high), 0.9, atol=1e-6)
+    assert np.all(single.cdf(world.X, -1e6) == 0)
+
+
+def test_the_density_integrates_to_one(single):
+    y = np.linspace(-4, 6, 801)
+    density = np.exp(single.log_density(np.full((801, 1), 2.0), y))
+    assert np.trapezoid(density, y) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_samples_follow_the_prediction_and_the_seed(world, single):
+    X = world.X[::8]
+    drawn = single.sample(X, 4000, random_state=1)
+    mean, std = single.predict(X, return_std=True)
+    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * std / np.sqrt(4000))
+    np.testing.assert_allclose(drawn.std(axis=0), std, rtol=0.1)
+    np.testing.assert_array_equal(drawn, single.sample(X, 4000, random_state=1))
+    np.testing.assert_array_equal(single.sample(X, 2), single.sample(X, 2))
+    generator = np.random.default_rng(3)
+    assert not np.array_equal(single.sample(X, 2, generator), single.sample(X, 2, generator))
+
+
+def test_imputation_keeps_what_is_known(world, pair):
+    filled, std = pair.impute(return_std=True)
+    exact, hidden = pair.observations_.is_exact, pair.observations_.is_right
+    np.testing.assert_allclose(filled[exact], world.y[exact], rtol=1e-12)
+    assert np.all(std[exact] == 0)
+    assert np.all(std[~exact] > 0)
+    assert np.all(filled[hidden] > world.y[hidden])
+    mean, spread = pair.predict(world.X, return_std=True)
+    assert filled[3, 0] == pytest.approx(mean[3, 0])
+    assert std[3, 0] == pytest.approx(spread[3, 0])
+    # Of a cell that is known to lie above a bound, less is unknown than of one that is not.
+    assert np.all(std[hidden] < spread[hidden])
+    np.testing.assert_allclose(pair.imputation().mean[hidden], filled[hidden])
+
+
+def test_the_score_is_r2_over_exact_cells(world, pair):
+    mean = pair.predict(world.X)
+    assert pair.score(world.X, world.truth) == pytest.approx(r2_score(world.truth, mean))
+    seen = Observations.from_flags(world.y, world.censored)
+    per_output = [
+        r2_score(world.y[~hidden, d], mean[~hidden, d]) for d, hidden in enumerate(world.censored.T)
+    ]
+    assert pair.score(world.X, seen) == pytest.approx(np.mean(per_output))
+    weight = np.arange(1.0, 41)
+    expected = r2_score(world.truth, mean, sample_weight=weight)
+    assert pair.score(world.X, world.truth, weight) == pytest.approx(expected)
+    with_gap = np.where(np.arange(40)[:, None] == 0, np.nan, world.truth)
+    assert pair.score(world.X, with_gap) == pytest.approx(r2_score(world.truth[1:], mean[1:]))
+
+
+def test_the_bound_is_in_the_units_of_the_outputs(world, single):
+    scaled = clone(single).fit(world.X, 1000 * world.y[:, 0], world.censored[:, 0])
+    exact = (~world.censored[:, 0]).sum()
+    assert scaled.elbo_ == pytest.approx(single.elbo_ - exact * np.log(1000), abs=1e-6)
+    assert scaled.report_.trace[-1] == pytest.approx(scaled.elbo_, abs=1.0)
+    np.testing.assert_allclose(scaled.predict(world.X), 1000 * single.predict(world.X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, dict], ids=lambda f: f.__module__)
+def test_frames_of_any_make_give_the_same(world, pair, frame):
+    table = frame({"position": world.X[:, 0]})
+    outputs = {"a": world.y[:, 0].copy(), "b": world.y[:, 1]}
+    outputs["a"][3] = np.nan
+    model = clone(pair).fit(table, frame(outputs), frame({"a": world.censored[:, 0],
+                                                          "b": world.censored[:, 1]}))  # fmt: skip
+    assert model.output_names_ == ("a", "b")
+    assert list(model.feature_names_in_) == ["position"]
+    np.testing.assert_allclose(model.predict(table), pair.predict(world.X), rtol=1e-8)
+
+
+def test_times_may_be_datetimes():
+    hours = np.arange(72)
+    y = 5 + np.sin(2 * np.pi * hours / 24) + 0.1 * np.random.default_rng(0).standard_normal(72)
+    times = np.datetime64("2024-03-01T00", "h") + hours
+    kernel = lambda period, column: Periodic(period, 0.5, columns=column)
+    settings = {"heteroscedastic": False}
+    as_times = CensoredGP(kernels=kernel("1d", "time"), **settings).fit({"time": times}, y)
+    as_hours = CensoredGP(kernels=kernel(24.0, 0), **settings).fit(hours[:, None], y)
+    flat = CensoredGP(kernels=kernel("1d", 0), **settings).fit(times, y)
+    later = 100 + hours[:24]
+    there = np.datetime64("2024-03-01T00", "h") + later
+    expected = as_hours.predict(later[:, None])
+    np.testing.assert_allclose(expected, 5 + np.sin(2 * np.pi * later / 24), atol=0.2)
+    np.testing.assert_allclose(as_times.predict({"time": there}), expected, rtol=1e-6)
+    np.testing.assert_allclose(flat.predict(there), expected, rtol=1e-6)
+    assert flat.n_features_in_ == 1
+
+
+def test_couplings_can_be_read(pair):
+    parts = pair.coregionalization()
+    assert {part.role for part in parts} == {"mean"}
+    for part in parts:
+        assert part.outputs == ("y0", "y1")
+        assert "columns=('x0',)" in part.kernel
+        np.testing.assert_allclose(part.matrix, part.matrix.T)
+        assert np.linalg.eigvalsh(part.matrix).min() > -1e-9
+    total = sum(part.matrix for part in parts)
+    expected = total[0, 1] / np.sqrt(total[0, 0] * total[1, 1])
+    correlation = pair.correlations()
+    np.testing.assert_allclose(correlation, [[1, expected], [expected, 1]])
+    assert expected > 0.5
+    with pytest.raises(ValueError, match="role: found 'scale'. Accepted are those that vary: 'me"):
+        pair.correlations("scale")
+
+
+def test_uncoupled_outputs_are_learned_alone(world, single):
+    both = clone(single).set_params(coupled=False).fit(world.X, world.y, world.censored)
+    np.testing.assert_array_equal(both.correlations(), np.eye(2))
+    assert [part.outputs for part in both.coregionalization()] == [("y0",), ("y1",)]
+    np.testing.assert_allclose(both.predict(world.X)[:, 0], single.predict(world.X), atol=2e-3)
+
+
+def test_outputs_may_have_different_families(world):
+    counts = np.random.default_rng(1).poisson(np.exp(world.clean[:, 0])).astype(float)
+    y = pd.DataFrame({"level": world.y[:, 0], "count": counts})
+    by_name = {"count": "poisson", "level": Gaussian(scale="softplus")}
+    model = CensoredGP(by_name, RBF(1.0), heteroscedastic=False).fit(world.X, y)
+    assert repr(model.posterior_.model.likelihoods) == "(Gaussian(scale='softplus'), Poisson())"
+    assert model.score(world.X, y) > 0.5
+    assert model.correlations()[0, 1] > 0.5
+    listed = clone(model).set_params(likelihood=["gaussian", "poisson"], max_iterations=1)
+    with pytest.warns(ConvergenceWarning):
+        listed.fit(world.X, y)
+    assert repr(listed.posterior_.model.likelihoods) == "(Gaussian(), Poisson())"
+
+
+def test_kernels_by_role_decide_what_varies(world):
+    y, by_role = world.y[:, 0], {"mean": [RBF(), Matern32(1.0)], "scale": RBF(3.0)}
+    model = CensoredGP(kernels=by_role, max_iterations=1)
+    count = lambda fitted: {
+        r: len(lmc.kernels) for r, lmc in fitted.posterior_.model.priors.items()
+    }
+    with pytest.warns(ConvergenceWarning, match="ran out of iterations"):
+        assert count(model.fit(world.X, y)) == {"mean": 2, "scale": 1}
+    with pytest.warns(ConvergenceWarning):
+        constant = model.set_params(heteroscedastic=False).fit(world.X, y)
+    assert count(constant) == {"mean": 2, "scale": 0}
+    student = CensoredGP("student_t", RBF(1.0), max_iterations=1)
+    with pytest.warns(ConvergenceWarning):
+        assert count(student.fit(world.X, y)) == {"mean": 1, "scale": 1, "shape": 0}
+
+
+def test_pipelines_and_searches(world):
+    y = world.truth[:, 0]
+    pipeline = make_pipeline(StandardScaler(), CensoredGP(kernels=RBF(0.5), max_iterations=15))
+    grid = {
+        "censoredgp__heteroscedastic": [False],
+        "censoredgp__kernels": [RBF(1.0), Matern32(1.0)],
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        search = GridSearchCV(pipeline, grid, cv=2).fit(world.X[::-1], y[::-1])
+    assert search.best_score_ == pytest.approx(np.max(search.cv_results_["mean_test_score"]))
+    assert search.predict(world.X).shape == (40,)
+
+
+def test_folds_of_flags_and_of_observations_are_the_same(world):
+    model = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
+    flags, y = world.censored[:, 0], world.y[:, 0]
+    order = np.random.default_rng(0).permutation(40)
+    X, y, flags = world.X[order], y[order], flags[order]
+    by_observations = cross_val_score(model, X, Observations.from_flags(y, flags), cv=2)
+    halves = (slice(20, 40), slice(0, 20))
+    by_hand = [
+        clone(model)
+        .fit(X[train], y[train], flags[train])
+        .score(X[test], np.where(flags[test], np.nan, y[test]))
+        for train, test in (halves, halves[::-1])
+    ]
+    np.testing.assert_allclose(by_observations, by_hand)
+
+
+def test_a_fitted_model_can_be_cloned_pickled_and_read(world, single):
+    again = pickle.loads(pickle.dumps(single))
+    np.testing.assert_array_equal(again.predict(world.X), single.predict(world.X))
+    fresh = clone(single)
+    assert repr(fresh) == "CensoredGP(heteroscedastic=False, random_state=0)" == str(fresh)
+    with pytest.raises(NotFittedError):
+        fresh.summary()
+    said = str(single)
+    for words in ("MOCGP on 'x0': y Gaussian()", "at least a bound", "The fit converged. ELBO",
+                  "mean: sum of", "RBF(lengthscale=", "scale: constant"):  # fmt: skip
+        assert words in said
+
+
+def test_a_fit_that_is_cut_short_says_so(world):
+    model = CensoredGP(heteroscedastic=False, max_iterations=1)
+    with pytest.warns(ConvergenceWarning, match="raise max_iterations"):
+        model.fit(world.X, world.y[:, 0])
+    assert model.report_.status == "out of iterations"
+    assert model.n_iter_ >= 1
+
+
+def test_progress_is_told_when_asked(world, capsys):
+    steps = []
+    tell = lambda stage, done, most, bound: steps.append((stage, done, most))
+    CensoredGP(heteroscedastic=False, progress=tell).fit(world.X, world.y[:, 0])
+    assert steps[0][1] == 1
+    assert all(done <= most for _, done, most in steps)
+    CensoredGP(heteroscedastic=False, progress=True).fit(world.X, world.y[:, 0])
+    assert capsys.readouterr() == ("", "")  # not a terminal
+
+
+def test_the_hosts_precision_does_not_matter(world, single):
+    with jax.enable_x64(False):
+        again = clone(single).fit(world.X, world.y[:, 0], world.censored[:, 0])
+        assert again.elbo_ == single.elbo_
+        np.testing.assert_array_equal(again.predict(world.X), single.predict(world.X))
+
+
+def test_validation_data_are_given_in_the_users_units(world):
+    rows, y = slice(0, None, 2), 100 * world.y[:, 0]
+    settings = {"validation": (world.X[1::2], y[1::2]), "check_every": 5, "learning_rate": 0.01}
+    model = CensoredGP(
+        kernels=RBF(1.0), heteroscedastic=False, engine="svi", max_iterations=20, random_state=0,
+        engine_settings=settings,
+    )  # fmt: skip
+    with pytest.warns(ConvergenceWarning):
+        model.fit(world.X[rows], y[rows])
+    assert np.all(np.isfinite(model.predict(world.X)))
+    assert model.get_params()["engine_settings"] is settings
