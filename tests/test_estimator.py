@@ -76,7 +76,10 @@ def test_bounds_lift_the_prediction_over_the_cap(world, single):
     naive = CensoredGP(heteroscedastic=False, use_censoring=False).fit(
         world.X, world.y[:, 0], hidden
     )
-    error = lambda model: np.abs(model.predict(world.X) - world.clean[:, 0])[hidden].mean()
+
+    def error(model):
+        return np.abs(model.predict(world.X) - world.clean[:, 0])[hidden].mean()
+
     assert single.predict(world.X)[hidden].max() > CAP[0] + 0.2
     assert error(single) < 0.5 * error(naive)
 
@@ -184,7 +187,10 @@ def test_times_may_be_datetimes():
     hours = np.arange(72)
     y = 5 + np.sin(2 * np.pi * hours / 24) + 0.1 * np.random.default_rng(0).standard_normal(72)
     times = np.datetime64("2024-03-01T00", "h") + hours
-    kernel = lambda period, column: Periodic(period, 0.5, columns=column)
+
+    def kernel(period, column):
+        return Periodic(period, 0.5, columns=column)
+
     settings = {"heteroscedastic": False}
     as_times = CensoredGP(kernels=kernel("1d", "time"), **settings).fit({"time": times}, y)
     as_hours = CensoredGP(kernels=kernel(24.0, 0), **settings).fit(hours[:, None], y)
@@ -211,7 +217,9 @@ def test_couplings_can_be_read(pair):
     correlation = pair.correlations()
     np.testing.assert_allclose(correlation, [[1, expected], [expected, 1]])
     assert expected > 0.5
-    with pytest.raises(ValueError, match="role: found 'scale'. Accepted are those that vary: 'me"):
+    with pytest.raises(
+        ValueError, match=r"role: found 'scale'\. Accepted are those that vary: 'me"
+    ):
         pair.correlations("scale")
 
 
@@ -239,9 +247,10 @@ def test_outputs_may_have_different_families(world):
 def test_kernels_by_role_decide_what_varies(world):
     y, by_role = world.y[:, 0], {"mean": [RBF(), Matern32(1.0)], "scale": RBF(3.0)}
     model = CensoredGP(kernels=by_role, max_iterations=1)
-    count = lambda fitted: {
-        r: len(lmc.kernels) for r, lmc in fitted.posterior_.model.priors.items()
-    }
+
+    def count(fitted):
+        return {r: len(lmc.kernels) for r, lmc in fitted.posterior_.model.priors.items()}
+
     with pytest.warns(ConvergenceWarning, match="ran out of iterations"):
         assert count(model.fit(world.X, y)) == {"mean": 2, "scale": 1}
     with pytest.warns(ConvergenceWarning):
@@ -305,7 +314,10 @@ def test_a_fit_that_is_cut_short_says_so(world):
 
 def test_progress_is_told_when_asked(world, capsys):
     steps = []
-    tell = lambda stage, done, most, bound: steps.append((stage, done, most))
+
+    def tell(stage, done, most, bound):
+        return steps.append((stage, done, most))
+
     CensoredGP(heteroscedastic=False, progress=tell).fit(world.X, world.y[:, 0])
     assert steps[0][1] == 1
     assert all(done <= most for _, done, most in steps)

@@ -1,0 +1,81 @@
+"""The terminal, and the demonstration it shows."""
+
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import censored_gp
+from censored_gp import cli, demo
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The demonstration on few days with the simplest family of counts."""
+    return demo.fit_both(days=16, likelihood="poisson")
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def test_it_says_its_version():
+    assert run("--version").output.split() == ["censored-gp", censored_gp.__version__]
+
+
+def test_without_a_command_it_says_what_there_is():
+    assert "demo" in run().output
+
+
+def test_knowing_where_bikes_ran_out_brings_the_models_nearer_to_the_truth(small):
+    table = {row[0]: [float(cell.strip("%").replace(",", "")) for cell in row[1:]]
+             for row in demo.table_rows(small)}  # fmt: skip
+    naive, censored, truth = table["Demand per hour where bikes ran out"]
+    assert naive < censored <= 1.1 * truth
+    assert truth == pytest.approx(small.world.demand[small.ran_out].mean(), abs=0.05)
+    naive, censored, _ = table["Mean error where bikes ran out"]
+    assert censored < 0.9 * naive
+    naive, censored, wanted = table["90% intervals right where bikes ran out"]
+    assert abs(censored - wanted) < abs(naive - wanted)
+
+
+def test_the_unseen_days_are_not_trained_on(small):
+    assert small.training == 24 * 9
+    assert not small.ran_out[small.training :].any()
+    assert len(small.censored.mean) == 24 * 16
+
+
+def test_the_days_drawn_are_those_with_most_to_show():
+    ran_out = np.zeros(24 * 8, bool)
+    ran_out[[30, 80, 81, 100, 140]] = True
+    assert demo._busiest(ran_out) == 48
+    assert demo._busiest(np.zeros(24, bool)) == 0
+
+
+def test_a_table_is_printed_and_a_figure_drawn(small, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    asked = {}
+    monkeypatch.setattr(cli, "fit_both", lambda **settings: asked.update(settings) or small)
+    figure = tmp_path / "new" / "picture.png"
+    result = run("demo", "--days", "16", "--likelihood", "poisson", "--figure", str(figure))
+    assert result.exit_code == 0, result.output
+    assert asked == {"days": 16, "seed": 1, "likelihood": "poisson", "progress": True}
+    assert re.search(r"naive\W+censored\W+truth", result.output)
+    assert "Bikes ran out in" in result.output
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_there_is_still_a_table(small, monkeypatch, tmp_path):
+    def draw(*_):
+        raise ImportError("Drawing needs matplotlib")
+
+    monkeypatch.setattr(cli, "fit_both", lambda **_: small)
+    monkeypatch.setattr(cli, "draw_figure", draw)
+    result = run("demo", "--figure", str(tmp_path / "picture.png"))
+    assert result.exit_code == 0
+    assert "No figure. Drawing needs matplotlib" in result.output
+
+
+def test_too_few_days_are_refused():
+    assert run("demo", "--days", "3").exit_code == 2
