@@ -48,8 +48,8 @@ def test_the_unseen_days_are_not_trained_on(small):
 
 def test_the_days_drawn_are_those_with_most_to_show():
     ran_out = np.zeros(24 * 8, bool)
-    ran_out[[30, 80, 81, 100, 140]] = True
-    assert demo._busiest(ran_out) == 48
+    ran_out[[30, 130, 140, 160]] = True
+    assert demo._busiest(ran_out) == 72
     assert demo._busiest(np.zeros(24, bool)) == 0
 
 

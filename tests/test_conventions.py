@@ -106,6 +106,16 @@ def test_every_module_says_what_it_is():
     assert not silent
 
 
+def test_every_equation_of_the_paper_is_named_in_its_home():
+    text = (PROJECT / "docs" / "paper-map.md").read_text(encoding="utf-8")
+    homes = re.findall(r"^\| ((?:\(\d+\)(?:, )?)+) \|.*\| `([\w.]+)`[^|]*\|$", text, re.M)
+    found = {int(k): home for numbers, home in homes for k in re.findall(r"\d+", numbers)}
+    assert sorted(found) == list(range(1, 17))
+    for number, home in found.items():
+        source = (PACKAGE / (home.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+        assert re.search(rf"Eq\. [^.\n]*\({number}\)", source), f"Eq. ({number}) in {home}"
+
+
 def test_every_public_name_is_documented():
     code = "import censored_gp as c; print([n for n in c.__all__ if not getattr(c, n).__doc__])"
     assert in_fresh_python(code) == "[]"

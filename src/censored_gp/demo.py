@@ -148,7 +148,9 @@ def _name_days(ax: Axes) -> None:
 
 def _busiest(ran_out: Bool[np.ndarray, " N"]) -> int:
     """Return the first hour of the whole days in which bikes ran out most often."""
-    counts = [ran_out[h : h + HOURS_SHOWN].sum() for h in range(0, len(ran_out) - HOURS_SHOWN, 24)]
+    counts = [
+        ran_out[h : h + HOURS_SHOWN].sum() for h in range(0, len(ran_out) - HOURS_SHOWN + 1, 24)
+    ]
     return 24 * int(np.argmax(counts)) if counts else 0
 
 

@@ -82,7 +82,7 @@ class Observations:
 
     @classmethod
     def from_capacity(cls, y: Any, capacity: Any) -> Observations:
-        """Values that could not pass a capacity: "at least y" where y >= capacity, else exact.
+        """Values that could not pass a capacity, Eq. (1): "at least y" where y >= capacity.
 
         The capacity (or threshold) is one number, one per output (a list or a dict by name), one
         per row, or one per row and output; NaN is no limit. NaN in y is missing.

@@ -1,4 +1,4 @@
-"""Predictions of the true output: the mixture p(y*) = int p(y* | gamma) q(gamma) dgamma, Eq. (14).
+"""Predictions of the true output, Eq. (8) and Eq. (14): p(y*) = int p(y* | gamma) q(gamma) dgamma.
 
 The mixture is a finite one over latent nodes, so everything a user asks of it is a weighted sum
 over components of the likelihood's own functions. Bounds may be given: then it is the distribution

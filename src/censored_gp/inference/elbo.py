@@ -1,4 +1,4 @@
-"""The evidence lower bound, Eq. (7) and Eq. (12): its only home.
+"""The evidence lower bound, Eq. (6) and Eq. (13): its only home.
 
 q is a Gaussian over the whitened weights v of each role, kept as Gaussian sites: one pair
 (h, Lambda) for each row, output and parameter, standing for exp(h gamma - Lambda gamma^2 / 2). So

@@ -1,6 +1,6 @@
 """The paper's own engine: stochastic gradients on a Gaussian over the function values.
 
-Variational and hyper-parameters climb the bound of Eq. (7) and Eq. (12) together, by RMSprop, with
+Variational and hyper-parameters climb the bound of Eq. (6) and Eq. (13) together, by RMSprop, with
 the expectation estimated from a few samples; held-out data, if given, say when to stop.
 """
 

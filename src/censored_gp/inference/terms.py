@@ -111,7 +111,7 @@ def expected_log_likelihood(
     variance: dict[str, Float[Array, "N D"]],
     varies: dict[str, bool],
 ) -> Float[Array, ""]:
-    """Return E_q[log p(y | gamma)], the first term of Eq. (7) and Eq. (12), by quadrature."""
+    """Return E_q[log p(y | gamma)], the first term of Eq. (6) and Eq. (13), by quadrature."""
     total = jnp.zeros(())
     for part in terms:
         nodes, mass = grid(tuple(varies[role] for role in part.roles))

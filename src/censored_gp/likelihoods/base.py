@@ -19,7 +19,7 @@ from censored_gp.links import Link, as_link
 from censored_gp.quadrature import gauss_hermite
 from censored_gp.tails import log1mexp, log_count_interval, log_interval, log_ndtr
 
-Values = Float[ArrayLike, "*#batch"]
+Values = Float[Array, "*#batch"]
 """Numbers that broadcast with one another."""
 Role = Literal["mean", "scale", "shape"]
 KINDS = ("exact", "right", "left", "interval")
@@ -122,7 +122,7 @@ class Likelihood(eqx.Module):
         *theta: Values,
         kinds: tuple[str, ...] = KINDS,
     ) -> Float[Array, "*#batch"]:
-        """Return log P(lower <= Y <= upper), the log density where lower == upper.
+        """Return log P(lower <= Y <= upper), the log density where lower == upper: Eq. (2), (3), (11).
 
         Either bound may be infinite; both infinite is missing and contributes 0. `kinds`
         may name the kinds of interval that occur, so that no others are compiled.

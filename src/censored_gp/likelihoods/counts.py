@@ -143,7 +143,7 @@ class NegativeBinomial(Likelihood):
 class PaperNegativeBinomial(Likelihood):
     """The paper's own parameterisation, literally: r = 1/dispersion, log-odds of p = mu dispersion.
 
-    P(k) = C(k + r - 1, k) p^r (1 - p)^k, so that E[Y] = exp(-mu dispersion) / dispersion falls
+    P(k) = C(k + r - 1, k) p^r (1 - p)^k, Eq. (16), so that E[Y] = exp(-mu dispersion) / dispersion falls
     as mu grows. Kept for comparison; `NegativeBinomial` has the mean as its parameter.
     """
 
