@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -71,6 +72,8 @@ def keep_compiled_programs() -> None:
 @functools.cache
 def _blas() -> ThreadpoolController:
     """Return the controller of the loaded BLAS libraries (looking them up is slow: once)."""
+    # JAX computes with scipy's BLAS and loads it at its first factorisation: too late to be found.
+    import_module("scipy.linalg.cython_lapack")
     return ThreadpoolController()
 
 
