@@ -44,7 +44,7 @@ def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list
     itself nought wherever the mean happens to meet the data (counts of zero at night).
     """
     span, step = float(np.ptp(hours)), spacing(hours)
-    cycles = [
+    cycles: list[Kernel] = [
         Periodic(period, columns=column)
         for period in HOURS.values()
         if REPEATS * period <= span + step and STEPS_PER_CYCLE * step <= period

@@ -180,9 +180,13 @@ def _by_hour(
 def _draw_legend(figure: Figure, ax: Axes) -> None:
     """Put one legend above all panels."""
     handles, labels = ax.get_legend_handles_labels()
-    words = {"seen": "pickups", "at least": "pickups until bikes ran out"}
+    words: dict[str, str] = {"seen": "pickups", "at least": "pickups until bikes ran out"}
     named = {words.get(label, label): handle for label, handle in zip(labels, handles, strict=True)}
     columns = len(named)
     figure.legend(
-        list(named.values()), list(named), loc="outside upper left", ncols=columns, frameon=False
+        list(named.values()),
+        [str(name) for name in named],
+        loc="outside upper left",
+        ncols=columns,
+        frameon=False,
     )

@@ -64,7 +64,8 @@ class Softplus(Link):
 
     def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return log(exp(theta) - 1) = theta + log(1 - exp(-theta))."""
-        return theta + jnp.log(-jnp.expm1(-jnp.asarray(theta)))
+        theta = jnp.asarray(theta)
+        return theta + jnp.log(-jnp.expm1(-theta))
 
 
 class Logistic(Link):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from censored_gp.inference.report import Progress, silent
 
@@ -19,7 +19,7 @@ def progress_bar(wanted: Any) -> Iterator[Progress]:
     False for silence, or such a function itself.
     """
     if callable(wanted):
-        yield wanted
+        yield cast(Progress, wanted)
         return
     # Imported when asked for: rich is slow to load.
     from rich.console import Console

@@ -70,13 +70,16 @@ def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D 
 def _total(lmc: LMC) -> Float[np.ndarray, "D D"]:
     """Return sum_q B_q over all outputs of a role; outputs in different blocks are independent."""
     a = [np.asarray(mixing) for mixing in lmc.mixing]
-    return block_diag(*sum(np.einsum("bdr,ber->bde", each, each) for each in a))
+    return np.asarray(block_diag(*np.sum([np.einsum("bdr,ber->bde", e, e) for e in a], axis=0)))
 
 
 def paper_name(estimator: Any) -> str:
     """Return what the paper calls a model of these settings."""
-    settings = (estimator.heteroscedastic, estimator.coupled, estimator.use_censoring)
-    return NAMES.get(tuple(map(bool, settings)), "CensoredGP")
+    varying, coupled, bounded = (
+        bool(value)
+        for value in (estimator.heteroscedastic, estimator.coupled, estimator.use_censoring)
+    )
+    return NAMES.get((varying, coupled, bounded), "CensoredGP")
 
 
 def describe(estimator: Any) -> str:

@@ -105,9 +105,8 @@ def as_seen(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> 
     values = observations.values()
     discrete = np.array([likelihood.support.discrete for likelihood in likelihoods])
     values = np.where(observations.is_interval & discrete, np.floor(values), values)
-    return Observations(
-        *(np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf)), observations.names
-    )
+    lower, upper = (np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf))
+    return Observations(lower, upper, observations.names)
 
 
 def within_support(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> Observations:

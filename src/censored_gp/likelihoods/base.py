@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.likelihoods.inverse import invert
@@ -50,7 +49,7 @@ class Likelihood(eqx.Module):
     rescale: ClassVar[Literal["affine", "scale", "none"]] = "none"
     """Which change of unit of Y stays within the family."""
 
-    links: tuple[Link, ...] = eqx.field(static=True)
+    links: tuple[Link, ...] = eqx.field(static=True, init=False)
 
     def __init__(self, **links: str | Link) -> None:
         names = [parameter.name for parameter in self.parameters]
@@ -107,13 +106,13 @@ class Likelihood(eqx.Module):
         *theta: Values,
     ) -> Float[Array, "*#batch"]:
         """Return log P(lower <= Y <= upper) for finite lower < upper inside the support."""
-        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
         # Both ends in one call: half the code to compile.
         ends = jnp.stack([self._just_below(lower), upper])
-        cdf, survival = self.log_tails(ends, *theta)
+        cdf, survival = self.log_tails(ends, *each)
         tails = (cdf[0], survival[0]), (cdf[1], survival[1])
         rule = log_count_interval if self.support.discrete else log_interval
-        return rule(lambda y: self.log_density(y, *theta), *tails, lower, upper)
+        return rule(lambda y: self.log_density(y, *each), *tails, lower, upper)
 
     def log_likelihood(
         self,
@@ -122,12 +121,12 @@ class Likelihood(eqx.Module):
         *theta: Values,
         kinds: tuple[str, ...] = KINDS,
     ) -> Float[Array, "*#batch"]:
-        """Return log P(lower <= Y <= upper), the log density where lower == upper: Eq. (2), (3), (11).
+        """Return log P(lower <= Y <= upper), the log density at a point: Eq. (2), (3), (11).
 
         Either bound may be infinite; both infinite is missing and contributes 0. `kinds`
         may name the kinds of interval that occur, so that no others are compiled.
         """
-        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
         lower, upper = self._to_support(lower, upper)
         point, below, above = self._knowledge(lower, upper)
         cases: list[tuple[set[str], Array, Callable]] = [
@@ -138,16 +137,16 @@ class Likelihood(eqx.Module):
         total = jnp.zeros(lower.shape)
         for names, mask, term in cases:
             if names & set(kinds):
-                total = total + self._where(mask, term, lower, upper, theta)
+                total = total + self._where(mask, term, lower, upper, each)
         return total
 
     def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return E[Y | theta], by default the integral of the quantile function."""
-        return self.moments_within(-np.inf, np.inf, *theta)[0]
+        return self.moments_within(*_everything(), *theta)[0]
 
     def variance(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return Var[Y | theta], by default from the integral of the quantile function."""
-        return self.moments_within(-np.inf, np.inf, *theta)[1]
+        return self.moments_within(*_everything(), *theta)[1]
 
     def quantile(self, u: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return the smallest y with P(Y <= y) >= u."""
@@ -173,10 +172,10 @@ class Likelihood(eqx.Module):
 
         E[g(Y)] = int g(F^-1(Phi(z))) phi(z) dz, by Gauss-Hermite quadrature.
         """
-        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
         nodes, weights = gauss_hermite(MOMENT_NODES)
         z = jnp.asarray(nodes).reshape((-1,) + (1,) * lower.ndim)
-        y = self._quantile_within(log_ndtr(z), log_ndtr(-z), lower, upper, *theta)
+        y = self._quantile_within(log_ndtr(z), log_ndtr(-z), lower, upper, *each)
         mean = jnp.tensordot(weights, y, axes=1)
         return mean, jnp.tensordot(weights, (y - mean) ** 2, axes=1)
 
@@ -236,7 +235,7 @@ class Likelihood(eqx.Module):
         """
         inside = self.support.inside
         lower, upper = jnp.where(mask, lower, inside[0]), jnp.where(mask, upper, inside[1])
-        harmless = self.theta(*([0.0] * len(theta)))
+        harmless = self.theta(*(jnp.zeros(()) for _ in theta))
         theta = [jnp.where(mask, t, h) for t, h in zip(theta, harmless, strict=True)]
         value = lax.cond(
             jnp.any(mask), lambda: term(lower, upper, *theta), lambda: jnp.zeros(mask.shape)
@@ -245,10 +244,10 @@ class Likelihood(eqx.Module):
 
     def _quantile(self, log_u: Array, log_rest: Array, *theta: Any) -> Float[Array, "*#batch"]:
         """Return y with log P(Y <= y) = log_u and log P(Y > y) = log_rest."""
-        log_u, log_rest, *theta = jnp.broadcast_arrays(log_u, log_rest, *theta)
+        log_u, log_rest, *each = jnp.broadcast_arrays(log_u, log_rest, *theta)
         return invert(
-            lambda y: self.log_tails(y, *theta),
-            lambda y: self.log_density(y, *theta),
+            lambda y: self.log_tails(y, *each),
+            lambda y: self.log_density(y, *each),
             log_u,
             log_rest,
             self.support,
@@ -259,18 +258,23 @@ class Likelihood(eqx.Module):
     ) -> Float[Array, "*#batch"]:
         """Return the quantile of Y given the bounds, its level given as two logs."""
         lower, upper = self._to_support(jnp.asarray(lower, float), jnp.asarray(upper, float))
-        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
-        mass = self.log_likelihood(lower, upper, *theta)
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
+        mass = self.log_likelihood(lower, upper, *each)
         _, bounded_below, bounded_above = self._knowledge(lower, upper)
         start = self._just_below(jnp.where(bounded_below, lower, self.support.inside[0]))
         end = jnp.where(bounded_above, upper, self.support.inside[1])
-        cdf, survival = self.log_tails(jnp.stack([start, end]), *theta)
+        cdf, survival = self.log_tails(jnp.stack([start, end]), *each)
         below = jnp.where(bounded_below, cdf[0], -jnp.inf)
         above = jnp.where(bounded_above, survival[1], -jnp.inf)
         y = self._quantile(
-            jnp.logaddexp(below, log_u + mass), jnp.logaddexp(above, log_rest + mass), *theta
+            jnp.logaddexp(below, log_u + mass), jnp.logaddexp(above, log_rest + mass), *each
         )
         return jnp.where(lower == upper, lower, jnp.clip(y, lower, upper))
+
+
+def _everything() -> tuple[Array, Array]:
+    """Return bounds that exclude nothing."""
+    return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
 
 def finite(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:

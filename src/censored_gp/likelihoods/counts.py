@@ -143,8 +143,9 @@ class NegativeBinomial(Likelihood):
 class PaperNegativeBinomial(Likelihood):
     """The paper's own parameterisation, literally: r = 1/dispersion, log-odds of p = mu dispersion.
 
-    P(k) = C(k + r - 1, k) p^r (1 - p)^k, Eq. (16), so that E[Y] = exp(-mu dispersion) / dispersion falls
-    as mu grows. Kept for comparison; `NegativeBinomial` has the mean as its parameter.
+    P(k) = C(k + r - 1, k) p^r (1 - p)^k, Eq. (16), so that the mean
+    exp(-mu dispersion) / dispersion falls as mu grows. Kept for comparison;
+    `NegativeBinomial` has the mean as its parameter.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

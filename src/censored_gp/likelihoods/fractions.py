@@ -97,13 +97,13 @@ class Bernoulli(Likelihood):
     def log_cdf(self, y: Values, odds: Values) -> Float[Array, "*#batch"]:
         """Return log P(0) at 0, 0 from 1 on."""
         y = jnp.asarray(y)
-        below = jnp.where(y < 0, -jnp.inf, self.log_density(0.0, odds))
+        below = jnp.where(y < 0, -jnp.inf, self.log_density(jnp.zeros(()), odds))
         return jnp.where(y < 1, below, 0.0)
 
     def log_survival(self, y: Values, odds: Values) -> Float[Array, "*#batch"]:
         """Return log P(1) at 0, 0 before."""
         y = jnp.asarray(y)
-        below = jnp.where(y < 0, 0.0, self.log_density(1.0, odds))
+        below = jnp.where(y < 0, 0.0, self.log_density(jnp.ones(()), odds))
         return jnp.where(y < 1, below, -jnp.inf)
 
     def mean(self, odds: Values) -> Float[Array, "*#batch"]:

@@ -65,8 +65,8 @@ def log_odds_tails(
     """
     values = (jnp.asarray(value, float) for value in (a, mu, alpha))
     a, mu, alpha = jnp.broadcast_arrays(*values)
-    alpha = jnp.clip(alpha, 0.0, HUGE)
-    return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(mu, 1e-290, 1e250), alpha)
+    alpha = jnp.minimum(alpha, HUGE)
+    return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(mu, 1e-290, 1e120), alpha)
 
 
 def log_odds_kernel(

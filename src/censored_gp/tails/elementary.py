@@ -42,7 +42,7 @@ def log_ratio_excess(
     return jnp.where(near, inner**2 * log1p_curvature(inner), outer)
 
 
-def log1p_curvature(x: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+def log1p_curvature(x: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
     """Return (log(1 + x) - x) / x^2 for |x| < 0.3, smooth through x = 0.
 
     With r = x / (2 + x), log(1 + x) = 2 atanh(r) = 2 r (1 + r^2/3 + r^4/5 + ...).

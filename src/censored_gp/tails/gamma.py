@@ -24,7 +24,8 @@ from censored_gp.tails.elementary import (
 from censored_gp.tails.fraction import TOLERANCE, steed
 
 MAXIMUM_STEPS = 2000
-TINY, HUGE = 1e-290, 1e290
+TINY, HUGE = 1e-30, 1e30
+"""Limits on the shape, so that products of several of them stay finite."""
 
 
 def log_gammainc(
@@ -46,11 +47,11 @@ def log_gamma_tails(
 ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
     """Return (log P(a, x), log Q(a, x)) for a > 0 and x >= 0 at the cost of one of them."""
     a, x = jnp.broadcast_arrays(jnp.asarray(a, float), jnp.asarray(x, float))
-    return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(x, TINY, HUGE))
+    return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(x, 1e-290, 1e120))
 
 
 def log_gamma_kernel(
-    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
+    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
 ) -> Float[Array, "*#batch"]:
     """Return log[x^a e^-x / Gamma(a)] = dP / dlog x, without subtracting large numbers."""
     deviance = a * log_ratio_excess(x / a, (x - a) / a)

@@ -22,7 +22,7 @@ def log_negative_binomial(
     """
     values = (jnp.asarray(value, float) for value in (k, mu, alpha))
     k, mu, alpha = jnp.broadcast_arrays(*values)
-    return _log_mass(k, jnp.clip(mu, 1e-290, 1e250), jnp.clip(alpha, 0.0, HUGE))
+    return _log_mass(k, jnp.clip(mu, 1e-290, 1e120), jnp.minimum(alpha, HUGE))
 
 
 def _formula(

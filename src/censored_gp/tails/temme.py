@@ -9,7 +9,6 @@ from fractions import Fraction
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from censored_gp.tails.elementary import erfcx, log1p_curvature, log_ratio_excess
@@ -42,7 +41,7 @@ def coefficients() -> Float[np.ndarray, "orders degree"]:
     return np.array([[float(d) for d in row[:DEGREE]] for row in rows])
 
 
-def in_region(a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]) -> Array:
+def in_region(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> Array:
     """Return where the expansion has full precision: a >= 12 and |eta| <= 1."""
     half_square = -log_ratio_excess(x / a, (x - a) / a)
     return (a >= MINIMUM_SHAPE) & (half_square <= 0.5 * MAXIMUM_ETA**2)
