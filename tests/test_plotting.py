@@ -11,10 +11,9 @@ from censored_gp.observations import Observations
 figure = pytest.importorskip("matplotlib.figure")
 
 X = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
-SEEN = Observations(
-    [[3.0, 0.0], [1.0, 0.0], [-np.inf, 0.0], [4.0, 0.0], [-np.inf, 0.0]],
-    [[3.0, 0.0], [np.inf, 0.0], [2.0, 0.0], [6.0, 0.0], [np.inf, 0.0]],
-    ("a", "b"),
+SEEN = Observations.from_bounds(
+    {"a": [3.0, 1.0, np.nan, 4.0, np.nan], "b": np.zeros(5)},
+    {"a": [3.0, np.nan, 2.0, 6.0, np.nan], "b": np.zeros(5)},
 )
 
 

@@ -108,6 +108,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     True
     """
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __init__(
         self,
         likelihood: Any = "gaussian",

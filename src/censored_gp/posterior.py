@@ -1,4 +1,4 @@
-"""What is known after the fit: a distribution over the latent weights, Eq. (9) and Eq. (13).
+"""What is known after the fit: a distribution over the latent weights, Eq. (9), (10), (15).
 
 Two kinds share one contract: a Gaussian over the weights (engines ``natural`` and ``svi``) and
 draws of the weights (engine ``nuts``). Both give latent moments, latent nodes (a discrete mixture
@@ -7,6 +7,7 @@ that stands for the distribution of the parameters at each row), and joint draws
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,12 +18,16 @@ from jaxtyping import Array, Float, Key
 
 from censored_gp.linalg import cholesky
 from censored_gp.model import Model
-from censored_gp.prior import LMC, Geometry, Inducing, geometry
+from censored_gp.prior import LMC, Geometry, Inducing, geometry, left_out_covariance
 from censored_gp.quadrature import grid
 from censored_gp.runtime import AnyArray
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
 """Nodes per varying parameter in a prediction: more than in the bound, as they are used once."""
+
+MOST_JOINT_ROWS = 4000
+"""Rows whose left-out parts are drawn jointly: their covariances are factorised. Rows of different
+stretches still share all that the features carry."""
 
 Latent = dict[str, Float[Array, "... N O"]]
 """Latent values by role, the role's outputs side by side."""
@@ -55,14 +60,26 @@ def flat(blocked: Float[Array, "B N D"]) -> Float[Array, "N O"]:
 
 
 def functions_of(
-    shape: Geometry, weights: Float[Array, "S B W"], noise: Float[Array, "S B N D"]
+    shape: Geometry, weights: Float[Array, "S B W"], rest: Float[Array, "#S B N D"]
 ) -> Float[Array, "S N O"]:
-    """Return gamma for given weights; ``noise`` stands for what the features leave out."""
+    """Return gamma for given weights, and given values of what the features leave out."""
     blocks, _, rank, size = shape.loading.shape
     drawn = weights.reshape(-1, blocks, rank, size)
     values = jnp.einsum("bnm,bdrm,sbrm->sbnd", shape.phi, shape.loading, drawn)
-    values = values + shape.mean[:, None] + noise * jnp.sqrt(shape.left_out)
-    return jax.vmap(flat)(values)
+    return jax.vmap(flat)(values + shape.mean[:, None] + rest)
+
+
+def draw_left_out(
+    key: Key[Array, ""], lmc: LMC, covariances: tuple[Float[Array, "B N N"], ...], count: int
+) -> Float[Array, "S B N D"]:
+    """Draw what the features leave out, jointly over rows and outputs: sum_q sum_i a e_{q,i}."""
+    blocks, outputs = lmc.mean.shape
+    total = jnp.zeros((count, blocks, covariances[0].shape[1], outputs))
+    keys = jax.random.split(key, len(covariances))
+    for own, covariance, mixing in zip(keys, covariances, lmc.mixing, strict=True):
+        normal = jax.random.normal(own, (count, blocks, covariance.shape[1], mixing.shape[2]))
+        total += (cholesky(covariance) @ normal) @ jnp.swapaxes(mixing, 1, 2)
+    return total
 
 
 def _constant(lmc: LMC, rows: int) -> Float[Array, "N O"]:
@@ -110,17 +127,35 @@ class Posterior(eqx.Module):
 
     def draw(self, key: Key[Array, ""], inputs: Float[AnyArray, "N C"], count: int) -> Latent:
         """Draw the latent parameters jointly over rows and outputs."""
+        return self._draw(key, inputs, count, self._draw_rest)
+
+    def _draw(
+        self, key: Key[Array, ""], inputs: Float[AnyArray, "N C"], count: int, rest: Callable
+    ) -> Latent:
+        """Draw the latent parameters, what the features leave out by the given rule."""
         drawn = {}
         for role, lmc in self.model.priors.items():
-            key, weight_key, noise_key = jax.random.split(key, 3)
-            if not lmc.varies:
+            key, weight_key, rest_key = jax.random.split(key, 3)
+            if lmc.varies:
+                weights = self._draw_weights(weight_key, role, count)
+                left_out = rest(rest_key, role, jnp.asarray(inputs), count)
+                drawn[role] = functions_of(self._geometry(role, inputs), weights, left_out)
+            else:
                 constant = _constant(lmc, len(inputs))
                 drawn[role] = jnp.broadcast_to(constant, (count, *constant.shape))
-                continue
-            shape = self._geometry(role, inputs)
-            noise = jax.random.normal(noise_key, (count, *shape.left_out.shape))
-            drawn[role] = functions_of(shape, self._draw_weights(weight_key, role, count), noise)
         return drawn
+
+    def _draw_rest(
+        self, key: Key[Array, ""], role: str, inputs: Float[Array, "N C"], count: int
+    ) -> Float[Array, "S B N D"]:
+        """Draw what the features leave out at the inputs, stretch by stretch of many rows."""
+        lmc, parts = self.model.priors[role], []
+        starts = range(0, len(inputs), MOST_JOINT_ROWS)
+        for own, start in zip(jax.random.split(key, len(starts)), starts, strict=True):
+            rows = inputs[start : start + MOST_JOINT_ROWS]
+            covariances = left_out_covariance(lmc, self.inducing[role], rows, self.jitter)
+            parts.append(draw_left_out(own, lmc, covariances, count))
+        return jnp.concatenate(parts, axis=2)
 
     def _draw_weights(self, key: Key[Array, ""], role: str, count: int) -> Float[Array, "S B W"]:
         """Draw weights of one role from q."""
@@ -137,12 +172,23 @@ class DrawnPosterior(Posterior):
     draws: dict[str, Float[Array, "S B W"]]
 
     def nodes(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
-        """Return the latent values of every draw, all of equal weight."""
+        """Return the latent values of every draw, all of equal weight.
+
+        A node is about one row at a time, so what the features leave out need not be joint.
+        """
         count = len(next(iter(self.draws.values())))
-        drawn = self.draw(jax.random.key(0), inputs, count)
+        drawn = self._draw(jax.random.key(0), inputs, count, self._draw_rest_by_row)
         return drawn, jnp.full(count, 1.0 / count)
 
+    def _draw_rest_by_row(
+        self, key: Key[Array, ""], role: str, inputs: Float[Array, "N C"], count: int
+    ) -> Float[Array, "S B N D"]:
+        """Draw what the features leave out at every row on its own."""
+        left_out = self._geometry(role, inputs).left_out
+        return jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
+
     def _draw_weights(self, key: Key[Array, ""], role: str, count: int) -> Float[Array, "S B W"]:
-        """Pick among the draws, in their order and over again as far as needed."""
+        """Pick among the draws, evenly, and over again where more are wanted than there are."""
         kept = self.draws[role]
-        return kept[jnp.arange(count) % len(kept)]
+        step = max(1, len(kept) // count)
+        return kept[step * jnp.arange(count) % len(kept)]

@@ -149,6 +149,32 @@ def features(
     return Features(*of_block(lmc.kernels, inducing, inputs, jitter))
 
 
+def left_out_covariance(
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> tuple[Float[Array, "B N N"], ...]:
+    """Return k_q(x, x') - phi_q(x)' phi_q(x') of every kernel, with jitter: e's covariance."""
+    phi = features(lmc, inducing, inputs, jitter).phi
+    ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
+    found = []
+    for kernel, part in zip(lmc.kernels, jnp.split(phi, ends, axis=2), strict=True):
+        gram = grams(kernel, inputs, len(phi))
+        scale = jnp.max(jnp.diagonal(gram, axis1=1, axis2=2))
+        identity = jnp.eye(len(inputs))
+        found.append(gram - part @ jnp.swapaxes(part, 1, 2) + jitter * scale * identity)
+    return tuple(found)
+
+
+def grams(kernel: Kernel, inputs: Float[AnyArray, "N C"], blocks: int) -> Float[Array, "B N N"]:
+    """Return k(x, x') of one kernel in every block."""
+    of_block = eqx.filter_vmap(
+        lambda k: k(inputs, inputs), in_axes=eqx.if_array(0), axis_size=blocks
+    )
+    return of_block(kernel)
+
+
 def loadings(lmc: LMC, inducing: tuple[Inducing, ...]) -> Float[Array, "B D R M"]:
     """Spread the coefficients a_{d,q,i} over the features: gamma_d = m_d + sum loading phi v.
 

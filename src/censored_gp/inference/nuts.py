@@ -83,9 +83,8 @@ class Target(eqx.Module):
         found = dict(self.constants)
         for role, weights in self.weights(position).items():
             shape = self.shapes[role]
-            exact = shape._replace(left_out=jnp.zeros_like(shape.left_out))
-            noise = jnp.zeros((1, *shape.left_out.shape))
-            found[role] = functions_of(exact, weights[None], noise)[0]
+            nothing = jnp.zeros((1, *shape.left_out.shape))
+            found[role] = functions_of(shape, weights[None], nothing)[0]
         return found
 
     def __call__(self, position: Position) -> Float[Array, ""]:

@@ -1,4 +1,4 @@
-"""A Gaussian over the function values at the training rows, Eq. (8) and Eq. (11).
+"""A Gaussian over the function values at the training rows, Eq. (7) and Eq. (12).
 
 Every parameter function gamma_{d,j} has at the N training rows the distribution
 
@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from censored_gp.linalg import cholesky, inverse_lower, solve_lower
 from censored_gp.posterior import Weights
-from censored_gp.prior import LMC, Geometry
+from censored_gp.prior import LMC, Geometry, grams
 
 
 class Values(NamedTuple):
@@ -49,7 +48,7 @@ def covariance(
     order = outputs * len(inputs)
     matrix = jnp.zeros((blocks, order, order))
     for kernel, own in zip(lmc.kernels, lmc.coregionalization, strict=True):
-        gram = eqx.filter_vmap(lambda k: k(inputs, inputs))(kernel)
+        gram = grams(kernel, inputs, blocks)
         matrix += jnp.einsum("bde,bnm->bdnem", own, gram).reshape(matrix.shape)
     scale = jnp.mean(jnp.diagonal(matrix, axis1=1, axis2=2), axis=1)
     return matrix + jitter * scale[:, None, None] * jnp.eye(order)
@@ -128,11 +127,11 @@ def marginals_of_values(
     shift, variance = (
         jnp.swapaxes(part.reshape(*lmc.mean.shape, -1), 1, 2) for part in (q.shift, variance)
     )
-    return lmc.mean[:, None] + shift, variance
+    return jnp.asarray(lmc.mean)[:, None] + shift, variance
 
 
 def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -> Weights:
-    """Return q(v) = int p(v | gamma) q(gamma) dgamma: Eq. (9) and (13) for all new inputs at once.
+    """Return q(v) = int p(v | gamma) q(gamma) dgamma: Eq. (9), (10), (15) for all inputs at once.
 
     With gamma = m + Psi v + e, e ~ N(0, s), and P = I + Psi' Psi / s, the weights given gamma are
     N(G (gamma - m), P^-1), G = P^-1 Psi' / s; under q they are N(G (mu - m), P^-1 + G S G').

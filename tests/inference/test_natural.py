@@ -1,0 +1,114 @@
+"""The default engine: exact where exactness is known, deterministic, frugal and interruptible."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import small
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
+
+from censored_gp.inference import ENGINES, infer, natural
+from censored_gp.inference.elbo import evaluate
+from censored_gp.inference.natural import NaturalSettings
+from censored_gp.posterior import Posterior
+from censored_gp.runtime import float64
+
+HELD = NaturalSettings(learn=False)
+
+
+def latent(posterior, inputs):
+    return eqx.filter_jit(Posterior.latent)(posterior, inputs)
+
+
+def test_exactly_seen_gaussians_are_regression_after_one_step():
+    """Mean, deviation and log marginal likelihood are those of scikit-learn."""
+    task = small.separate(censored=0.0)
+    posterior, report = natural.fit(task, dataclasses.replace(HELD, max_iterations=1))
+    new = np.linspace(-1, 12, 7)[:, None]
+    mean, variance = latent(posterior, new)
+    evidence = 0.0
+    for d in range(2):
+        lmc, noise = task.model.priors["mean"], np.exp(task.model.priors["scale"].mean[d, 0])
+        amplitude = float(np.sum(np.square(lmc.mixing[0][d])))
+        kernel = sk.ConstantKernel(amplitude) * sk.RBF(float(lmc.kernels[0].lengthscale[d]))
+        oracle = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
+        level = float(lmc.mean[d, 0])
+        oracle.fit(task.inputs, task.observations.lower[:, d] - level)
+        expected, deviation = oracle.predict(new, return_std=True)
+        np.testing.assert_allclose(mean["mean"][:, d], expected + level, atol=1e-6)
+        np.testing.assert_allclose(np.sqrt(variance["mean"][:, d]), deviation, atol=1e-6)
+        evidence += oracle.log_marginal_likelihood_value_
+    np.testing.assert_allclose(report.elbo, evidence, atol=1e-5)
+
+
+def test_the_bound_rises_and_the_report_says_how_it_ended():
+    posterior, report = natural.fit(small.separate())
+    assert report.converged
+    assert "converged" in str(report)
+    assert report.elbo == max(report.trace) > report.trace[0]
+    assert report.site_steps >= report.hyper_steps > 0
+    assert posterior.weights["mean"].mean.shape == (2, 24)
+
+
+def test_nothing_is_random():
+    first, second = (natural.fit(small.separate()) for _ in range(2))
+    assert first[1] == second[1]
+    assert eqx.tree_equal(first[0], second[0])
+
+
+def test_too_few_iterations_are_reported():
+    _, report = natural.fit(small.separate(), NaturalSettings(max_iterations=2))
+    assert report.status == "out of iterations"
+    assert "max_iterations" in report.message
+
+
+def test_hyper_parameters_that_are_held_stay():
+    task = small.separate()
+    posterior, _ = natural.fit(task, HELD)
+    assert eqx.tree_equal(posterior.model, task.model)
+
+
+def test_interruption_returns_the_best_so_far():
+    def press(stage, done, most, bound):
+        if done == 6:
+            raise KeyboardInterrupt
+
+    task = dataclasses.replace(small.separate(), progress=press)
+    posterior, report = natural.fit(task)
+    assert report.status == "interrupted"
+    assert len(report.trace) < 12
+    assert report.elbo >= max(report.trace[:-1])  # the step that was under way does not count
+    assert np.all(np.isfinite(latent(posterior, task.inputs)[0]["mean"]))
+
+
+def test_fits_of_similar_size_share_one_program(monkeypatch):
+    traces = []
+
+    def counted(*arguments):
+        traces.append(arguments)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(natural, "evaluate_compiled", eqx.filter_jit(counted))
+    for rows in (20, 22, 23):
+        natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
+    assert len(traces) == 1
+
+
+def test_the_hosts_precision_is_left_alone():
+    with jax.enable_x64(False):
+        before = jnp.ones(3) / 3
+        with float64():
+            natural.fit(small.separate(), NaturalSettings(max_iterations=2))
+        assert not jax.config.jax_enable_x64
+        assert before.dtype == (jnp.ones(3) / 3).dtype == jnp.float32
+        np.testing.assert_array_equal(before, jnp.ones(3) / 3)
+
+
+def test_an_unknown_engine_is_refused_by_name():
+    with pytest.raises(ValueError, match="'magic'.*'natural', 'svi', 'nuts'"):
+        infer("magic", small.separate())
+    assert ENGINES == ("natural", "svi", "nuts")

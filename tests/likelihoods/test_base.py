@@ -1,0 +1,162 @@
+"""What holds for a datum of any family: bounds, missing values, gradients, refusals."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from censored_gp.likelihoods import (
+    COUNTS,
+    FAMILIES,
+    POSITIVE,
+    UNIT,
+    Exponential,
+    Gaussian,
+    Likelihood,
+    Poisson,
+    StudentT,
+    as_likelihood,
+)
+
+INF = np.inf
+THETA = {1: (1.2,), 2: (1.2, 0.8), 3: (1.2, 0.8, 3.0)}
+CUTS = {POSITIVE: (0.5, 2.0), UNIT: (0.3, 0.8), COUNTS: (1.0, 4.0)}
+
+
+# Compiled once per family and shape, whatever the test.
+evaluate = jax.jit(lambda family, *args: family.log_likelihood(*args), static_argnums=0)
+
+
+def theta_of(family):
+    return THETA[len(family.parameters)]
+
+
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - {"bernoulli"}))
+def test_what_partitions_the_line_sums_to_one(name):
+    family = as_likelihood(name)
+    a, b = CUTS.get(family.support, (-0.5, 2.0))
+    gap = 1.0 if family.support.discrete else 0.0
+    lower, upper = np.array([-INF, a + gap, b + gap, -INF]), np.array([a, b, INF, INF])
+    parts = evaluate(family, lower, upper, *theta_of(family))
+    np.testing.assert_allclose(np.exp(parts[:3]).sum(), 1.0, rtol=1e-12)
+    assert parts[3] == 0.0
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Poisson(), Exponential()])
+def test_missing_rows_and_infinite_bounds_leave_gradients_finite(family):
+    lower, upper = np.array([-INF, 1.0, -INF, 1.0]), np.array([INF, INF, 1.0, 1.0])
+
+    @jax.jit
+    @jax.grad
+    def gradient(latent):
+        return family.log_likelihood(lower, upper, *family.theta(*latent)).sum()
+
+    for value in (-700.0, -30.0, 0.0, 30.0, 700.0):
+        latent = np.zeros((len(family.parameters), 4))
+        latent[0, 0] = value
+        slopes = gradient(latent)
+        assert np.isfinite(slopes).all()
+        assert np.all(slopes[:, 0] == 0.0)
+
+
+def test_an_endless_parameter_of_a_missing_row_does_no_harm():
+    family = Gaussian()
+    missing = np.array([-INF]), np.array([INF])
+    for value in (INF, 0.0):
+        theta = np.array([value]), np.array([value])
+        slopes = jax.grad(lambda *t: evaluate(family, *missing, *t).sum(), argnums=(0, 1))(*theta)
+        assert np.all(np.asarray(slopes) == 0.0)
+
+
+def test_at_least_includes_the_count_itself():
+    family = Poisson()
+    k, rate = np.array([0.0, 1.0, 7.0]), 3.0
+    expected = np.logaddexp(family.log_survival(k, rate), family.log_density(k, rate))
+    np.testing.assert_allclose(family.log_at_least(k, rate), expected, rtol=1e-10, atol=1e-14)
+    beyond = evaluate(family, k + 1.0, np.full(3, INF), rate)
+    np.testing.assert_allclose(beyond, family.log_survival(k, rate), rtol=1e-13)
+
+
+def test_bounds_between_counts_move_to_the_counts_inside():
+    lower, upper = np.array([2.5, 2.5, 2.0]), np.array([4.5, 3.2, 2.0])
+    inside = np.ceil(lower), np.floor(upper)
+    found, expected = (evaluate(Poisson(), *bounds, 3.0) for bounds in ((lower, upper), inside))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_a_bound_that_excludes_nothing_is_no_bound():
+    family = Exponential()
+    lower, upper = np.array([-3.0, 0.0, 0.0]), np.array([2.0, 2.0, INF])
+    expected = np.array([family.log_cdf(2.0, 1.5), family.log_cdf(2.0, 1.5), 0.0])
+    np.testing.assert_allclose(evaluate(family, lower, upper, 1.5), expected, rtol=1e-14)
+
+
+def test_kinds_only_leave_out_what_is_not_there():
+    lower, upper = np.array([1.0, 2.0, -INF]), np.array([1.0, INF, INF])
+    family = Gaussian()
+    pruned = family.log_likelihood(lower, upper, 0.3, 1.1, kinds=("exact", "right"))
+    np.testing.assert_allclose(pruned, evaluate(family, lower, upper, 0.3, 1.1), rtol=1e-15)
+
+
+def test_rows_broadcast_against_nodes():
+    lower, upper = np.array([[1.0], [0.5]]), np.array([[INF], [2.0]])
+    nodes = np.linspace(-1.0, 1.0, 5)
+    family = Gaussian()
+    table = evaluate(family, lower, upper, nodes, 0.7)
+    assert table.shape == (2, 5)
+    by_node = jax.vmap(lambda m: evaluate(family, lower[:, 0], upper[:, 0], m, 0.7), out_axes=1)
+    np.testing.assert_allclose(by_node(nodes), table, rtol=1e-14)
+
+
+def test_a_likelihood_is_static_and_equal_by_its_links():
+    assert Gaussian() == Gaussian()
+    assert Gaussian(scale="softplus") != Gaussian()
+    assert repr(Gaussian(scale="softplus")) == "Gaussian(scale='softplus')"
+    assert repr(Poisson()) == "Poisson()"
+    assert jax.tree.leaves(StudentT()) == []
+
+
+def test_refusals_say_what_is_accepted():
+    with pytest.raises(ValueError, match=r"has no parameter 'sd'.*mean, scale"):
+        Gaussian(sd="exp")
+    with pytest.raises(ValueError, match="unknown link 'log'"):
+        Gaussian(scale="log")
+    with pytest.raises(ValueError, match=r"unknown likelihood 'normal'.*gaussian"):
+        as_likelihood("normal")
+    with pytest.raises(TypeError, match="must define log_cdf or log_survival"):
+        type("Nothing", (Likelihood,), {"parameters": (), "support": POSITIVE})
+
+
+def test_a_likelihood_is_taken_as_it_is():
+    own = Poisson(rate="softplus")
+    assert as_likelihood(own) is own
+    assert isinstance(as_likelihood("poisson"), Poisson)
+
+
+def test_supports_say_what_they_contain():
+    values = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, INF, np.nan])
+    expected = {
+        "gaussian": [True, True, True, True, True, False, False],
+        "gamma": [False, False, True, True, True, False, False],
+        "beta": [False, False, True, False, False, False, False],
+        "poisson": [False, True, False, True, True, False, False],
+        "bernoulli": [False, True, False, True, False, False, False],
+    }
+    for name, inside in expected.items():
+        support = as_likelihood(name).support
+        np.testing.assert_array_equal(support.contains(values), inside)
+        assert support.describe()
+
+
+def test_derivatives_in_the_latent_are_those_of_the_link_times_the_parameter():
+    family = Gaussian(scale="softplus")
+    latent = jnp.array([0.2, -0.4])
+
+    @jax.jit
+    @jax.grad
+    def gradient(latent):
+        return family.log_likelihood(1.0, INF, *family.theta(*latent), kinds=("right",))
+
+    mean, scale = family.theta(*latent)
+    outer = jax.grad(lambda s: family.log_survival(1.0, mean, s))(scale)
+    np.testing.assert_allclose(gradient(latent)[1], outer * jax.nn.sigmoid(-0.4), rtol=1e-12)

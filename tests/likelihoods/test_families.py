@@ -1,0 +1,131 @@
+"""Every family against SciPy: density, tails, moments, quantiles, draws, bounds."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats as st
+
+from censored_gp.likelihoods import FAMILIES, Likelihood, as_likelihood
+
+U = np.array([1e-8, 0.01, 0.3, 0.5, 0.9, 1 - 1e-8])
+
+
+CASES: dict[str, tuple[tuple[float, ...], Any]] = {
+    "gaussian": ((1.3, 0.7), st.norm(1.3, 0.7)),
+    "student_t": ((1.3, 0.7, 4.5), st.t(4.5, 1.3, 0.7)),
+    "log_normal": ((0.3, 0.7), st.lognorm(0.7, scale=np.exp(0.3))),
+    "gamma": ((2.0, 3.0), st.gamma(3.0, scale=2.0 / 3.0)),
+    "exponential": ((2.0,), st.expon(scale=2.0)),
+    "weibull": ((2.0, 1.7), st.weibull_min(1.7, scale=2.0)),
+    "beta": ((0.7, 6.0), st.beta(6.0 * 0.7 / 1.7, 6.0 / 1.7)),
+    "poisson": ((4.2,), st.poisson(4.2)),
+    "negative_binomial": ((4.2, 0.4), st.nbinom(2.5, 1.0 / (1.0 + 0.4 * 4.2))),
+    "paper_negative_binomial": ((1.5, 0.4), st.nbinom(2.5, 1.0 / (1.0 + np.exp(-0.6)))),
+    "bernoulli": ((0.6,), st.bernoulli(0.6 / 1.6)),
+}
+
+ODD = {
+    "zeros": np.zeros(4),
+    "one value": np.array([0.7]),
+    "constant": np.full(5, 1.0),
+    "nothing seen": np.array([np.nan, np.inf]),
+    "huge": np.array([1e6, 3e6]),
+    "tiny": np.array([1e-6, 3e-6]),
+}
+
+
+def test_every_family_has_a_case():
+    assert set(CASES) == set(FAMILIES)
+    built_in = [c for c in Likelihood.__subclasses__() if c.__module__.startswith("censored_gp.")]
+    assert set(built_in) == set(FAMILIES.values())
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    theta, oracle = CASES[request.param]
+    return as_likelihood(request.param), theta, oracle
+
+
+# The paper's own negative binomial passes draws and moments on to the other.
+@pytest.fixture(params=[name for name in CASES if name != "paper_negative_binomial"])
+def distinct(request):
+    theta, oracle = CASES[request.param]
+    return as_likelihood(request.param), theta, oracle
+
+
+def test_density_tails_moments_and_quantiles(case):
+    family, theta, oracle = case
+
+    @jax.jit
+    def everything(y, u, *theta):
+        moments = family.mean(*theta), family.variance(*theta)
+        tails = family.log_tails(y, *theta)
+        return family.log_density(y, *theta), tails, moments, family.quantile(u, *theta)
+
+    y = oracle.ppf(U)
+    density, tails, moments, quantiles = everything(y, U, *theta)
+    log_density = oracle.logpmf if family.support.discrete else oracle.logpdf
+    np.testing.assert_allclose(density, log_density(y), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.exp(tails[0]), oracle.cdf(y), rtol=1e-9)
+    np.testing.assert_allclose(np.exp(tails[1]), oracle.sf(y), rtol=1e-7, atol=1e-15)
+    np.testing.assert_allclose(moments, [oracle.mean(), oracle.var()], rtol=1e-9)
+    np.testing.assert_allclose(quantiles, oracle.ppf(U), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "log_normal", "exponential", "weibull"])
+def test_the_default_quantile_is_the_closed_one(name):
+    theta, oracle = CASES[name]
+    family = as_likelihood(name)
+    found = jax.jit(lambda u: Likelihood.quantile(family, u, *theta))(U)
+    np.testing.assert_allclose(found, oracle.ppf(U), rtol=1e-9)
+
+
+def test_draws_have_the_mean_and_spread(distinct):
+    family, theta, oracle = distinct
+    draws = jax.jit(lambda key: family.sample(key, (4000,), *theta))(jax.random.key(3))
+    assert np.all(family.support.contains(np.asarray(draws)))
+    assert abs(np.mean(draws) - oracle.mean()) < 5 * oracle.std() / np.sqrt(4000)
+    np.testing.assert_allclose(np.std(draws), oracle.std(), rtol=0.25)
+
+
+def test_moments_within_bounds(distinct):
+    family, theta, oracle = distinct
+    lower = np.array([oracle.ppf(0.3), -np.inf, oracle.ppf(0.2), -np.inf])
+    upper = np.array([np.inf, oracle.ppf(0.6), oracle.ppf(0.8), np.inf])
+    mean, variance = jax.jit(lambda a, b: family.moments_within(a, b, *theta))(lower, upper)
+    u = (np.arange(400_000) + 0.5) / 400_000
+    for i in range(4):
+        start, end = oracle.cdf(lower[i] - family.support.discrete), oracle.cdf(upper[i])
+        draws = oracle.ppf(start + u * (end - start))
+        np.testing.assert_allclose(mean[i], draws.mean(), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(variance[i], draws.var(), rtol=2e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
+def test_starts_are_inside_the_domain_whatever_was_seen(name, values):
+    family = as_likelihood(name)
+    latent = [link.inverse(t) for link, t in zip(family.links, family.start(values), strict=True)]
+    assert np.isfinite(latent).all()
+    assert 0 < family.latent_spread(values) < np.inf
+
+
+def test_starts_are_near_the_truth(case):
+    family, theta, oracle = case
+    values = oracle.rvs(4000, random_state=1)
+    found = np.array(family.start(values))
+    at_truth = family.log_likelihood(values, values, *theta, kinds=("exact",)).mean()
+    at_start = family.log_likelihood(values, values, *found, kinds=("exact",)).mean()
+    assert at_truth - at_start < 0.2
+    spread = family.latent_spread(values)
+    assert 0.05 < spread < 5.0
+
+
+def test_the_papers_mean_falls_as_its_mu_grows():
+    family = as_likelihood("paper_negative_binomial")
+    means = family.mean(jnp.array([0.5, 1.0, 4.0]), 0.3)
+    assert np.all(np.diff(means) < 0)
+    np.testing.assert_allclose(means, np.exp(-0.3 * np.array([0.5, 1.0, 4.0])) / 0.3, rtol=1e-14)

@@ -1,0 +1,104 @@
+"""Moments, nodes and joint draws of the latent functions against dense regression."""
+
+import dense
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import small
+
+from censored_gp.inference import natural
+from censored_gp.inference.natural import NaturalSettings
+from censored_gp.likelihoods import Gaussian
+from censored_gp.posterior import DrawnPosterior, Posterior
+
+NEW = np.array([[-3.0], [-2.5], [3.3], [14.0], [14.2]])
+COUNT = 40_000
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Exactly seen, coupled Gaussians: a task, its posterior, and the true one at new rows."""
+    kernels = {"mean": (small.RBF(1.5),), "scale": ()}
+    with jax.enable_x64(True):
+        task = small.make_task((Gaussian(), Gaussian()), kernels, rows=12, censored=0.0)
+        posterior, _ = natural.fit(task, NaturalSettings(learn=False))
+    precision = np.repeat(np.exp(-2 * task.model.priors["scale"].mean[0]), 12)
+    linear = precision * task.observations.lower.T.ravel()
+    true = dense.posterior(task.model.priors["mean"], task.inputs, NEW, 0, linear, precision)
+    return task, posterior, true
+
+
+def as_drawn(posterior, count=COUNT):
+    """The same posterior kept as draws of the weights."""
+    draws = posterior._draw_weights(jax.random.key(1), "mean", count)
+    fields = (posterior.model, posterior.inducing, posterior.weights, posterior.jitter)
+    return DrawnPosterior(*fields, {"mean": draws})
+
+
+def test_moments_are_those_of_regression(fitted):
+    _, posterior, true = fitted
+    mean, variance = eqx.filter_jit(Posterior.latent)(posterior, NEW)
+    np.testing.assert_allclose(mean["mean"].T.ravel(), true.mean, atol=1e-6)
+    np.testing.assert_allclose(variance["mean"].T.ravel(), np.diag(true.covariance), atol=1e-6)
+
+
+def test_a_constant_is_known(fitted):
+    task, posterior, _ = fitted
+    mean, variance = eqx.filter_jit(Posterior.latent)(posterior, NEW)
+    np.testing.assert_allclose(mean["scale"], np.tile(task.model.priors["scale"].mean, (5, 1)))
+    assert not np.any(variance["scale"])
+
+
+def test_nodes_have_the_moments(fitted):
+    _, posterior, _ = fitted
+    mean, variance = eqx.filter_jit(Posterior.latent)(posterior, NEW)
+    nodes, mass = eqx.filter_jit(Posterior.nodes)(posterior, NEW)
+    average = np.tensordot(mass, nodes["mean"], axes=1)
+    np.testing.assert_allclose(average, mean["mean"], atol=1e-9)
+    spread = np.tensordot(mass, (nodes["mean"] - average) ** 2, axes=1)
+    np.testing.assert_allclose(spread, variance["mean"], atol=1e-9)
+
+
+@pytest.mark.parametrize("kept_as_draws", [False, True])
+def test_joint_draws_have_the_covariance_of_regression(fitted, kept_as_draws):
+    """Over rows and outputs together, and far from the data too: sums of draws are right."""
+    _, posterior, true = fitted
+    source = as_drawn(posterior) if kept_as_draws else posterior
+    drawn = eqx.filter_jit(Posterior.draw)(source, jax.random.key(0), NEW, COUNT)["mean"]
+    values = np.asarray(drawn).transpose(0, 2, 1).reshape(COUNT, -1)
+    np.testing.assert_allclose(values.mean(axis=0), true.mean, atol=0.03)
+    np.testing.assert_allclose(np.cov(values.T), true.covariance, atol=0.04)
+    near = true.covariance[3, 4] / np.sqrt(true.covariance[3, 3] * true.covariance[4, 4])
+    assert near > 0.9  # far from the data the functions are still smooth
+
+
+def test_rows_far_apart_in_the_table_are_drawn_stretch_by_stretch(fitted, monkeypatch):
+    _, posterior, true = fitted
+    monkeypatch.setattr("censored_gp.posterior.MOST_JOINT_ROWS", 2)
+    drawn = eqx.filter_jit(Posterior.draw)(posterior, jax.random.key(2), NEW, COUNT)["mean"]
+    values = np.asarray(drawn).transpose(0, 2, 1).reshape(COUNT, -1)
+    np.testing.assert_allclose(values.var(axis=0), np.diag(true.covariance), atol=0.04)
+    np.testing.assert_allclose(np.cov(values.T)[0, 1], true.covariance[0, 1], atol=0.04)
+
+
+def test_draws_are_used_evenly_and_over_again():
+    kept = {"mean": jnp.arange(6.0).reshape(6, 1, 1)}
+    posterior = DrawnPosterior(None, {}, {}, np.zeros(()), kept)  # type: ignore[arg-type]
+    for count, expected in {3: [0, 2, 4], 6: range(6), 8: [0, 1, 2, 3, 4, 5, 0, 1]}.items():
+        found = posterior._draw_weights(jax.random.key(0), "mean", count)
+        np.testing.assert_array_equal(np.ravel(found), list(expected))
+
+
+def test_the_mixture_over_draws_has_their_moments(fitted):
+    _, posterior, _ = fitted
+    drawn = as_drawn(posterior, 2000)
+    nodes, mass = eqx.filter_jit(DrawnPosterior.nodes)(drawn, NEW)
+    assert mass.shape == (2000,)
+    mean, variance = eqx.filter_jit(Posterior.latent)(posterior, NEW)
+    deviation = np.sqrt(variance["mean"])
+    np.testing.assert_array_less(
+        np.abs(np.mean(nodes["mean"], axis=0) - mean["mean"]), 0.1 * deviation
+    )
+    np.testing.assert_allclose(np.std(nodes["mean"], axis=0), deviation, rtol=0.1)
