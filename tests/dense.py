@@ -1,11 +1,11 @@
 """The model as a textbook would write it: explicit matrices and plain loops, numpy and scipy only.
 
-A role here is its whole prior at the rows: mean vector m and covariance K of Eq. (5), the outputs one
-below the other. Gaussian sites are pseudo-observations h / Lambda with variance 1 / Lambda.
+A role here is its whole prior at the rows: mean vector m and covariance K of Eq. (5), the outputs
+one below the other. Gaussian sites are pseudo-observations h / Lambda with variance 1 / Lambda.
 """
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -39,7 +39,7 @@ def covariance(lmc, X, Z, block):
     for kernel, mixing in zip(lmc.kernels, lmc.mixing, strict=True):
         a = np.asarray(mixing)[block]
         parts.append(np.kron(a @ a.T, matrix(kernel_function(kernel, block), X, Z)))
-    return sum(parts)
+    return np.sum(parts, axis=0)
 
 
 def prior(lmc, X, block):
@@ -84,18 +84,18 @@ def gaussian_divergence(q, p):
 
 
 def log_likelihood(family, lower, upper, gamma):
-    """log P(lower <= Y <= upper), or the log density, of one cell; all links as they are built in."""
+    """log P(lower <= Y <= upper), or the log density, of one cell; links as they are built in."""
     if family == "Gaussian":
-        law = stats.norm(gamma[0], np.exp(gamma[1]))
+        law: Any = stats.norm(gamma[0], np.exp(gamma[1]))
         at_least, density = law.logsf(lower), law.logpdf(lower)
     else:
-        law = stats.poisson(np.exp(gamma[0]))
+        law: Any = stats.poisson(np.exp(gamma[0]))
         at_least, density = law.logsf(lower - 1), law.logpmf(lower)
     return density if lower == upper else at_least
 
 
 def expectation(family, lower, upper, mean, variance, nodes):
-    """E[log p(y | gamma)] of one cell, gamma_j independent N(mean_j, variance_j), as nested loops."""
+    """E[log p(y | gamma)] of one cell, gamma_j independent N(mean_j, variance_j), by loops."""
     points, masses = np.polynomial.hermite_e.hermegauss(nodes)
     masses = masses / masses.sum()
     one = [(0.0, 1.0)]

@@ -1,6 +1,7 @@
 """Small tasks that many tests share: shapes are few, so that compiled programs are shared too."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,8 @@ def make_task(
     observations = observe(outputs(likelihoods, x, seed), censored, missing)
     design = Design(tuple(likelihoods), kernels, coupled, rank)
     model = starting_model(design, observations.values())
-    return Task(model, observations, x, **({"tolerance": 0.0} | choices))
+    settings: Any = {"tolerance": 0.0} | choices
+    return Task(model, observations, x, **settings)
 
 
 def mixed(**changes):

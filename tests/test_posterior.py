@@ -1,13 +1,13 @@
 """Moments, nodes and joint draws of the latent functions against dense regression."""
 
-import dense
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import small
 
+import dense
+import small
 from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.likelihoods import Gaussian

@@ -2,21 +2,21 @@
 
 import re
 
-import dense
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import small
 
+import dense
+import small
 from censored_gp.inference.ascent import from_vector, to_vector
 from censored_gp.inference.elbo import Sites, evaluate, next_sites
 from censored_gp.inference.natural import evaluate_compiled, mix_sites, starting_sites
 from censored_gp.posterior import Posterior
 from censored_gp.quadrature import NODES
 
-JITTER = np.float64(1e-12)
+JITTER = np.asarray(1e-12)
 CASES = {"mixed": small.mixed, "separate": small.separate, "deficient": small.deficient}
 
 
@@ -44,7 +44,7 @@ def settle(free, problem, sites=None, steps=300):
         if abs(float(found.elbo) - before) < 1e-11:
             break
         before = float(found.elbo)
-        sites = mix_sites(sites, found.target, np.float64(1.0))
+        sites = mix_sites(sites, found.target, np.asarray(1.0))
     return found, sites
 
 
@@ -87,7 +87,7 @@ def test_gradient_is_the_slope_of_the_settled_bound(most_inducing):
         up, down = (
             float(settle(from_vector(at + s, free), problem, sites)[0].elbo) for s in (step, -step)
         )
-        slope, noise = (up - down) / 2e-4, 1e-5 * np.linalg.norm(gradient)
+        slope, noise = (up - down) / 2e-4, 1e-5 * float(np.linalg.norm(gradient))
         np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-4, atol=noise)
 
 

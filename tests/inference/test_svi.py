@@ -2,14 +2,14 @@
 
 import dataclasses
 
-import dense
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import small
 
+import dense
+import small
 from censored_gp.inference import natural, svi
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.svi import SVISettings

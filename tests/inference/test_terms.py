@@ -1,14 +1,15 @@
 """Cells sorted by likelihood and kind, and their expected log likelihood against plain loops."""
 
 import dataclasses
+from typing import Any
 
-import dense
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import small
 
+import dense
+import small
 from censored_gp.inference.terms import collect_terms, expected_log_likelihood, pad_rows
 from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.observations import Observations
@@ -25,7 +26,7 @@ def every_kind():
     return Observations(low, high)
 
 
-def latent(rows, seed=0):
+def latent(rows, seed=0) -> Any:
     rng = np.random.default_rng(seed)
     sizes = {role: (rows, len(outputs)) for role, outputs in ROLES.items()}
     mean = {role: 0.3 * rng.normal(size=size) for role, size in sizes.items()}
@@ -77,8 +78,8 @@ def test_expectation_is_that_of_nested_loops():
 
 def test_a_role_that_does_not_vary_is_not_integrated_over():
     observations = small.observe(np.random.default_rng(0).normal(size=(6, 1)), 0.0)
-    mean = {"mean": np.zeros((6, 1)), "scale": np.full((6, 1), 0.2)}
-    variance = {"mean": np.full((6, 1), 0.3), "scale": np.full((6, 1), 1e6)}
+    mean: Any = {"mean": np.zeros((6, 1)), "scale": np.full((6, 1), 0.2)}
+    variance: Any = {"mean": np.full((6, 1), 0.3), "scale": np.full((6, 1), 1e6)}
     terms = collect_terms(observations, (Gaussian(),), {"mean": (0,), "scale": (0,)})
     varies = {"mean": True, "scale": False}
     found = eqx.filter_jit(expected_log_likelihood)(terms, mean, variance, varies)
