@@ -135,7 +135,7 @@ def _draw_days(demo: Demo, d: int, ax: Axes) -> None:
     ax.set_xlim(time[first], time[first] + np.timedelta64(HOURS_SHOWN, "h"))
     ax.set_ylim(-0.4, 1.15 * max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max()))
     ax.set_title(world.names[d].replace("_", " "), loc="left", fontweight="bold")
-    ax.set_ylabel("pickups per hour")
+    ax.set_ylabel("bikes per hour")
     _name_days(ax)
 
 
@@ -166,7 +166,7 @@ def _draw_profile(demo: Demo, d: int, ax: Axes) -> None:
     }
     for cells, colour, style in lines.values():
         ax.plot(range(24), _by_hour(cells[: demo.training, d], hour, working), style, color=colour)
-    ax.set_title("mean working day, training weeks", loc="left")
+    ax.set_title("mean working day", loc="left")
     ax.set_xticks(range(0, 24, 6), [f"{h}:00" for h in range(0, 24, 6)])
 
 
