@@ -68,6 +68,9 @@ class Mixture(eqx.Module):
             return self.log_average(log_likelihood(lower, upper, *self.theta))
         low, high = jnp.maximum(lower, self.lower), jnp.minimum(upper, self.upper)
         empty = low > high
+        if not self.likelihood.support.discrete:
+            # Two intervals that only touch have a point in common, which has no mass.
+            empty |= (low == high) & (lower < upper) & (self.lower < self.upper)
         # An empty interval is replaced by a harmless one; its answer is not used.
         low, high = jnp.where(empty, self.lower, low), jnp.where(empty, self.upper, high)
         inside = log_likelihood(low, high, *self.theta)
@@ -81,7 +84,8 @@ class Mixture(eqx.Module):
             return self.log_average(below), self.log_average(above)
         below = self.log_probability(jnp.full_like(y, -jnp.inf), y)
         next_up = y + 1.0 if self.likelihood.support.discrete else y
-        return below, self.log_probability(next_up, jnp.full_like(y, jnp.inf))
+        above = self.log_probability(next_up, jnp.full_like(y, jnp.inf))
+        return below, jnp.where(y >= self.upper, -jnp.inf, above)
 
     def quantile(self, level: Float[Array, ""]) -> Float[Array, "N D"]:
         """Return the smallest y with P(Y <= y) >= level."""
