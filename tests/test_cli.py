@@ -31,9 +31,12 @@ def test_without_a_command_it_says_what_there_is():
 def test_knowing_where_bikes_ran_out_brings_the_models_nearer_to_the_truth(small):
     table = {row[0]: [float(cell.strip("%").replace(",", "")) for cell in row[1:]]
              for row in demo.table_rows(small)}  # fmt: skip
-    naive, censored, truth = table["Demand per hour where bikes ran out"]
-    assert naive < censored <= 1.1 * truth
+    seen, filled, truth = table["Demand per hour where bikes ran out, filled in"]
     assert truth == pytest.approx(small.world.demand[small.ran_out].mean(), abs=0.05)
+    assert seen == pytest.approx(small.world.observed[small.ran_out].mean(), abs=0.05)
+    assert abs(filled - truth) < 0.5 * abs(seen - truth)
+    naive, censored, truth = table["the same, predicted"]
+    assert naive < censored <= 1.1 * truth
     naive, censored, _ = table["Mean error where bikes ran out"]
     assert censored < 0.9 * naive
     naive, censored, wanted = table["90% intervals right where bikes ran out"]

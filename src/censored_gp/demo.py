@@ -42,6 +42,8 @@ class Demo:
     """Hours that the models have seen; those after them they have not."""
     naive: Prediction
     censored: Prediction
+    filled: Float[np.ndarray, "T D"]
+    """Training hours as seen or, where bikes ran out, as the censored model thinks they were."""
 
     @property
     def ran_out(self) -> Bool[np.ndarray, "N D"]:
@@ -63,11 +65,9 @@ def fit_both(
     inputs = world.inputs()
     seen = {name: column[:training] for name, column in inputs.items()}
     known = world.observations().rows(slice(training))
-    predictions = [
-        preset(likelihood, progress=progress).fit(seen, known).predict_distribution(inputs)
-        for preset in (NCGP, HMOCGP)
-    ]
-    return Demo(world, training, *predictions)
+    models = [preset(likelihood, progress=progress).fit(seen, known) for preset in (NCGP, HMOCGP)]
+    naive, censored = (model.predict_distribution(inputs) for model in models)
+    return Demo(world, training, naive, censored, models[1].impute())
 
 
 def table_rows(demo: Demo) -> list[tuple[str, ...]]:
@@ -76,8 +76,10 @@ def table_rows(demo: Demo) -> list[tuple[str, ...]]:
     later = np.broadcast_to(np.arange(len(truth))[:, None] >= demo.training, truth.shape)
     means = [prediction.mean for prediction in both]
     target = np.where(later, truth, np.nan)
+    filled = (demo.world.observed[out], demo.filled[out[: demo.training]], truth[out])
     figures = [
-        ("Demand per hour where bikes ran out", ".1f", [m[out].mean() for m in (*means, truth)]),
+        ("Demand per hour where bikes ran out, filled in", ".1f", [f.mean() for f in filled]),
+        ("the same, predicted", ".1f", [m[out].mean() for m in (*means, truth)]),
         ("Total demand, training weeks", ",.0f", [m[~later].sum() for m in (*means, truth)]),
         ("Total demand, the unseen week", ",.0f", [m[later].sum() for m in (*means, truth)]),
         ("Mean error where bikes ran out", ".2f", [*(_error(m, truth, out) for m in means), 0]),
