@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from censored_gp.likelihoods import FAMILIES, KINDS, as_likelihood
+from quick import quick
 
 DIGITS = 45
 INF = np.inf
@@ -295,7 +296,7 @@ def test_values_and_derivatives(family):
         return values.sum(), values
 
     places = range(len(theta))
-    gradient = jax.jit(jax.grad(total, argnums=tuple(2 + j for j in places), has_aux=True))
+    gradient = quick(jax.grad(total, argnums=tuple(2 + j for j in places), has_aux=True))
     slopes, values = jax.tree.map(np.asarray, gradient(lower, upper, *theta))
     wrong = []
     with mp.workdps(DIGITS):

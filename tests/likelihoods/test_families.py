@@ -9,6 +9,7 @@ import pytest
 import scipy.stats as st
 
 from censored_gp.likelihoods import FAMILIES, Likelihood, as_likelihood
+from quick import quick
 
 U = np.array([1e-8, 0.01, 0.3, 0.5, 0.9, 1 - 1e-8])
 
@@ -59,7 +60,7 @@ def distinct(request):
 def test_density_tails_moments_and_quantiles(case):
     family, theta, oracle = case
 
-    @jax.jit
+    @quick
     def everything(y, u, *theta):
         moments = family.mean(*theta), family.variance(*theta)
         tails = family.log_tails(y, *theta)
@@ -79,13 +80,13 @@ def test_density_tails_moments_and_quantiles(case):
 def test_the_default_quantile_is_the_closed_one(name):
     theta, oracle = CASES[name]
     family = as_likelihood(name)
-    found = jax.jit(lambda u: Likelihood.quantile(family, u, *theta))(U)
+    found = quick(lambda u: Likelihood.quantile(family, u, *theta))(U)
     np.testing.assert_allclose(found, oracle.ppf(U), rtol=1e-9)
 
 
 def test_draws_have_the_mean_and_spread(distinct):
     family, theta, oracle = distinct
-    draws = jax.jit(lambda key: family.sample(key, (4000,), *theta))(jax.random.key(3))
+    draws = quick(lambda key: family.sample(key, (4000,), *theta))(jax.random.key(3))
     assert np.all(family.support.contains(np.asarray(draws)))
     assert abs(np.mean(draws) - oracle.mean()) < 5 * oracle.std() / np.sqrt(4000)
     np.testing.assert_allclose(np.std(draws), oracle.std(), rtol=0.25)
@@ -95,7 +96,7 @@ def test_moments_within_bounds(distinct):
     family, theta, oracle = distinct
     lower = np.array([oracle.ppf(0.3), -np.inf, oracle.ppf(0.2), -np.inf])
     upper = np.array([np.inf, oracle.ppf(0.6), oracle.ppf(0.8), np.inf])
-    mean, variance = jax.jit(lambda a, b: family.moments_within(a, b, *theta))(lower, upper)
+    mean, variance = quick(lambda a, b: family.moments_within(a, b, *theta))(lower, upper)
     u = (np.arange(400_000) + 0.5) / 400_000
     for i in range(4):
         start, end = oracle.cdf(lower[i] - family.support.discrete), oracle.cdf(upper[i])
