@@ -48,7 +48,7 @@ def make_task(
     rows=20,
     coupled=True,
     rank=None,
-    censored=0.25,
+    censored: Any = 0.25,
     missing=0.0,
     seed=0,
     **choices,

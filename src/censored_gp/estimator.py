@@ -224,7 +224,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.columns_, self.observations_ = data.columns, data.observations
         self.output_names_ = data.observations.names
         self.report_, self.elbo_ = report, report.elbo
-        self.n_iter_ = max(report.site_steps, 1)
+        self.n_iter_ = max(report.site_steps, report.hyper_steps, 1)
         self._inputs = data.inputs
         if not report.converged:
             warnings.warn(report.message, ConvergenceWarning, stacklevel=3)

@@ -1,0 +1,220 @@
+"""Predictions: one mixture, many questions; their answers must agree with each other."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import small
+from censored_gp.inference import natural
+from censored_gp.inference.natural import NaturalSettings
+from censored_gp.likelihoods import Gaussian, Poisson
+from censored_gp.model import Units
+from censored_gp.observations import Observations
+from censored_gp.predict import Prediction
+
+UNITS = Units(np.array([10.0, 0.0]), np.array([2.0, 1.0]))
+NEW = np.array([[-4.0], [0.3], [2.0], [5.0], [9.5]])
+NAMES = ("level", "count")
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    """A Gaussian with a noise of its own at every row, and a Poisson, coupled."""
+    kernels = {"mean": (small.RBF(1.5),), "scale": (small.RBF(3.0),)}
+    with jax.enable_x64(True):
+        task = small.make_task((Gaussian(), Poisson()), kernels, rows=12, censored=(0.25, 0.0))
+        return natural.fit(task, NaturalSettings(learn=False))[0]
+
+
+@pytest.fixture(scope="module")
+def prediction(posterior):
+    return Prediction(posterior, UNITS, NEW, NAMES)
+
+
+def impute(family):
+    """A censored output of one family imputed, with its bounds in the user's units."""
+    place = 0 if isinstance(family, Gaussian) else 1
+    lower = np.array([[11.0, 3], [-np.inf, -np.inf], [9.6, 2], [10.6, 4], [-np.inf, -np.inf]])
+    upper = np.array([[np.inf, np.inf], [10.2, 2], [10.8, 6], [10.6, 4], [np.inf, np.inf]])
+    bounds = Observations(lower[:, [place]], upper[:, [place]])
+    units = Units(UNITS.shift[[place]], UNITS.scale[[place]])
+    with jax.enable_x64(True):
+        task = small.single(family, rows=12, censored=0.0)
+        fitted, _ = natural.fit(task, NaturalSettings(learn=False))
+    cut = Prediction(fitted, units, NEW, ("y",), units.apply(bounds))
+    return Prediction(fitted, units, NEW, ("y",)), cut, bounds.lower, bounds.upper
+
+
+# Counts take long to compile: their tails are series, and every kind of bound has its own.
+@pytest.fixture(
+    scope="module",
+    params=[Gaussian(), pytest.param(Poisson(), marks=pytest.mark.slow)],
+    ids=lambda family: type(family).__name__,
+)
+def imputation(request):
+    return impute(request.param)
+
+
+@pytest.mark.parametrize("level", [0.001, 0.3, 0.5, 0.99])
+def test_quantiles_invert_the_cdf(prediction, level):
+    found = prediction.quantile(level)
+    reached = prediction.cdf(found)
+    np.testing.assert_allclose(reached[:, 0], level, rtol=1e-9)
+    assert np.all(reached[:, 1] >= level - 1e-9)
+    below = prediction.cdf(found - 1.0)[:, 1]
+    assert np.all((below < level) | (found[:, 1] == 0))
+
+
+def test_several_levels_give_a_leading_axis_and_intervals_are_quantiles(prediction):
+    several = prediction.quantile([0.05, 0.95])
+    assert several.shape == (2, 5, 2)
+    np.testing.assert_allclose(several, prediction.interval(0.9), rtol=1e-12)
+    assert np.all(several[0] < several[1])
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, float("nan")])
+def test_levels_outside_zero_and_one_are_refused(prediction, level):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        prediction.quantile(level)
+
+
+def test_density_integrates_to_one_with_the_moments(prediction):
+    """The Gaussian mixture by quadrature over y, the Poisson one by adding up."""
+    centre, spread = prediction.mean[:, 0], prediction.std[:, 0]
+    z = np.linspace(-14, 14, 561)
+    y = centre + spread * z[:, None]
+    density = np.stack([np.exp(prediction.log_density(np.stack([v, v * 0], 1))[:, 0]) for v in y])
+    weight = integrate.simpson(density, y, axis=0)
+    np.testing.assert_allclose(weight, 1.0, atol=1e-6)
+    np.testing.assert_allclose(integrate.simpson(density * y, y, axis=0), centre, rtol=1e-5)
+    square = integrate.simpson(density * (y - centre) ** 2, y, axis=0)
+    np.testing.assert_allclose(square, spread**2, rtol=1e-3)
+    counts = np.arange(500.0)
+    mass = np.stack(
+        [np.exp(prediction.log_density(np.full((5, 2), k))[:, 1]) for k in counts], axis=1
+    )
+    np.testing.assert_allclose(mass.sum(axis=1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(mass @ counts, prediction.mean[:, 1], rtol=1e-4)
+
+
+def test_probabilities_add_up(prediction):
+    y = prediction.quantile(0.4)
+    low, high = prediction.mean - prediction.std, prediction.mean + prediction.std
+    infinite = np.full(y.shape, np.inf)
+    np.testing.assert_allclose(
+        np.exp(prediction.log_probability(-infinite, y)), prediction.cdf(y), rtol=1e-9
+    )
+    np.testing.assert_allclose(prediction.log_probability(-infinite, infinite), 0.0, atol=1e-9)
+    between = np.exp(prediction.log_probability(low, high))[:, 0]
+    np.testing.assert_allclose(
+        between, (prediction.cdf(high) - prediction.cdf(low))[:, 0], rtol=1e-9
+    )
+
+
+def test_an_unknown_value_has_an_unknown_density(prediction):
+    y = prediction.mean.round()
+    y[2, 0] = np.nan
+    found = prediction.log_density(y)
+    assert np.isnan(found[2, 0])
+    assert np.isfinite(found).sum() == found.size - 1
+
+
+def test_units_only_change_the_unit(posterior, prediction):
+    plain = Prediction(posterior, Units(np.zeros(2), np.ones(2)), NEW, NAMES)
+    np.testing.assert_allclose(prediction.mean, UNITS.shift + UNITS.scale * plain.mean)
+    np.testing.assert_allclose(prediction.std, UNITS.scale * plain.std)
+    y = prediction.mean.round()
+    shifted = plain.log_density((y - UNITS.shift) / UNITS.scale) - np.log(UNITS.scale)
+    np.testing.assert_allclose(prediction.log_density(y), shifted)
+
+
+def test_samples_have_the_moments(prediction):
+    drawn = prediction.sample(4000, random_state=0)
+    assert drawn.shape == (4000, 5, 2)
+    error = prediction.std / np.sqrt(4000)
+    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - prediction.mean), 5 * error)
+    np.testing.assert_allclose(drawn.std(axis=0), prediction.std, rtol=0.15)
+    np.testing.assert_array_equal(drawn[:, :, 1], drawn[:, :, 1].round())
+
+
+def test_samples_follow_their_seed(prediction):
+    first, again, other = (prediction.sample(4000, random_state=s) for s in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_parameters_and_latent_functions(prediction):
+    """The mean role's parameter is the mean of the output; a Poisson has no scale."""
+    found: Any = prediction.parameters()
+    np.testing.assert_allclose(
+        UNITS.shift + UNITS.scale * found["mean"], prediction.mean, rtol=1e-6
+    )
+    assert np.all(np.isnan(found["scale"][:, 1]))
+    mean, deviation = prediction.latent()
+    np.testing.assert_allclose(mean["mean"][:, 0], found["mean"][:, 0], atol=1e-9)
+    assert np.all(deviation["mean"] > 0)
+
+
+def test_imputation_stays_within_its_bounds(imputation):
+    _, imputed, lower, upper = imputation
+    drawn = imputed.sample(500, random_state=0)
+    for found in (imputed.mean, imputed.quantile(0.01), imputed.quantile(0.99), *drawn):
+        assert np.all(found >= lower - 1e-9)
+        assert np.all(found <= upper + 1e-9)
+    exact = lower == upper
+    np.testing.assert_allclose(imputed.mean[exact], lower[exact])
+    np.testing.assert_allclose(imputed.std[exact], 0.0, atol=1e-6)
+    error = imputed.std / np.sqrt(500)
+    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - imputed.mean), 5 * error + 1e-9)
+
+
+def test_imputation_without_bounds_is_prediction(imputation):
+    plain, imputed, _, _ = imputation
+    np.testing.assert_allclose(imputed.mean[4], plain.mean[4], rtol=1e-6)
+    np.testing.assert_allclose(imputed.std[4], plain.std[4], rtol=1e-3)
+
+
+def test_imputed_cdf_rises_from_nought_to_one_over_the_bounds(imputation):
+    _, imputed, lower, upper = imputation
+    has_lower, has_upper = np.isfinite(lower), np.isfinite(upper)
+    np.testing.assert_allclose(imputed.cdf(np.where(has_upper, upper, 1e9)), 1.0, atol=1e-9)
+    np.testing.assert_allclose(imputed.cdf(np.where(has_lower, lower - 1, -1e9)), 0.0, atol=1e-12)
+    if not imputed.discrete[0]:
+        # A bound is a point: it has no mass, though it has a density.
+        at_lower = imputed.cdf(np.where(has_lower, lower, -1e9))[lower < upper]
+        np.testing.assert_allclose(at_lower, 0.0, atol=1e-12)
+        np.testing.assert_allclose(imputed.cdf(imputed.quantile(0.5))[:3], 0.5, rtol=1e-6)
+
+
+def test_imputation_is_the_truncated_mixture():
+    """Weights of the components stay, as the posterior has seen the bounds: checked by draws."""
+    plain, imputed, lower, upper = impute(Gaussian())
+    (mean, deviation), rng, place = plain.latent(), np.random.default_rng(0), 2
+    f = mean["mean"][place] + deviation["mean"][place] * rng.normal(size=200_000)
+    s = np.exp(mean["scale"][place])
+    low, high = ((bound[place] - 10.0) / 2.0 for bound in (lower, upper))
+    each = stats.truncnorm((low - f) / s, (high - f) / s, f, s).mean()
+    np.testing.assert_allclose((imputed.mean[place] - 10.0) / 2.0, each.mean(), atol=2e-3)
+
+
+def test_rows_are_computed_in_chunks_alike(prediction, posterior, monkeypatch):
+    monkeypatch.setattr("censored_gp.predict.MOST_CELLS", 2 * 256 * 2)
+    chunked = Prediction(posterior, UNITS, NEW, NAMES)
+    np.testing.assert_allclose(chunked.mean, prediction.mean, rtol=1e-12)
+
+
+def test_outputs_of_one_family_are_found_again_in_their_order():
+    """Gaussian, Poisson, Gaussian: answers are computed by family and put back in place."""
+    families = (Gaussian(), Poisson(), Gaussian())
+    kernels = {"mean": (small.RBF(1.5),), "scale": ()}
+    task = small.make_task(families, kernels, rows=8, censored=0.0)
+    fitted, _ = natural.fit(task, NaturalSettings(learn=False, max_iterations=2))
+    units = Units(np.zeros(3), np.ones(3))
+    found = Prediction(fitted, units, task.inputs, ("a", "b", "c"))
+    mean, _ = found.latent()
+    np.testing.assert_allclose(found.mean[:, [0, 2]], mean["mean"][:, [0, 2]], atol=1e-9)
+    assert np.array_equal(found.discrete, [False, True, False])
+    assert found.shape == (8, 3)
