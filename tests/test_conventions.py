@@ -20,7 +20,7 @@ LAYERS = (
     *("tables", "inputs", "observations", "kernels"),
     *("likelihoods", "prior", "model", "posterior", "inference", "predict"),
     *("crps", "metrics", "datasets", "simulate"),
-    *("defaults", "targets", "checks", "summary", "progress", "estimator", "presets"),
+    *("defaults", "targets", "checks", "summary", "progress", "files", "estimator", "presets"),
     *("plotting", "report", "fleet", "paper", "demo", "cli"),
 )
 

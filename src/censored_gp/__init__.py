@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from censored_gp import datasets, kernels, likelihoods, metrics, simulate
     from censored_gp.estimator import CensoredGP
+    from censored_gp.files import load
     from censored_gp.observations import Observations
     from censored_gp.predict import Prediction
     from censored_gp.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP
@@ -28,6 +29,7 @@ __all__ = [
     "datasets",
     "kernels",
     "likelihoods",
+    "load",
     "metrics",
     "simulate",
 ]
@@ -36,6 +38,7 @@ HOMES = {
     "CensoredGP": "estimator",
     "Observations": "observations",
     "Prediction": "predict",
+    "load": "files",
     **dict.fromkeys(("CGP", "HCGP", "HMOCGP", "MOCGP", "MONCGP", "NCGP"), "presets"),
 }
 """The module that each public name lives in; names not here are modules themselves."""
