@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from censored_gp import checks, targets
+from censored_gp import checks, files, targets
 from censored_gp.defaults import default_kernels
 from censored_gp.inference import Report, Task, infer
 from censored_gp.inputs import Columns
@@ -328,6 +330,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Return prior correlations between the outputs' latent functions at one input."""
         check_is_fitted(self)
         return prior_correlation(self.posterior_.model, role)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`."""
+        return files.save(self, path)
 
     def summary(self) -> str:
         """Return what was fitted, to what, and how it went, in words."""
