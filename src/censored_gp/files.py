@@ -136,8 +136,7 @@ def register(kind: Class) -> Class:
     ...     "A kernel of my own."
     """
     name = kind.__name__
-    made_of_fields = dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
-    if name in MODULES or not made_of_fields:
+    if name in MODULES or not _is_made_of_fields(kind):
         reason = "is the name of one of the package" if name in MODULES else "has no fields"
         raise ValueError(
             f"register: {name} {reason}. Accepted are classes with fields (dataclasses, named "
@@ -373,6 +372,10 @@ def _class_of_package(name: str) -> type | None:
 
 def _known_class(name: str) -> type | None:
     return OWN.get(name) or _class_of_package(name)
+
+
+def _is_made_of_fields(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
 
 
 def _field_names(kind: type) -> list[str]:
