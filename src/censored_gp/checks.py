@@ -20,7 +20,14 @@ from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood, as_likelihood
 from censored_gp.tables import is_missing, listed
 
-__all__ = ["engine_settings", "kernels_by_role", "likelihood_of_each", "validated_inputs"]
+__all__ = [
+    "engine_settings",
+    "kernels_by_role",
+    "likelihood_of_each",
+    "refuse_without_outputs",
+    "refuse_y",
+    "validated_inputs",
+]
 
 ROLES = ("mean", "scale", "shape")
 
@@ -44,6 +51,25 @@ def validated_inputs(
         )
     validate_data(estimator, X, reset=columns is None, skip_check_array=True)  # pyright: ignore[reportArgumentType]
     return read_inputs(X, columns)
+
+
+def refuse_without_outputs(given: Mapping[str, Any]) -> None:
+    """Refuse names of columns where no outputs are named."""
+    named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    if named:
+        raise ValueError(
+            f"Found {', '.join(named)} but no outputs=... Accepted with names of columns is a "
+            "table whose outputs are named, too; with arrays, X and y alone."
+        )
+
+
+def refuse_y(y: Any) -> None:
+    """Refuse outputs that are given beside the names of outputs in a table."""
+    if y is not None:
+        raise ValueError(
+            "Found y and outputs=... as well. Accepted is one: inputs X with outputs y, or a table "
+            "X with outputs=... naming its columns."
+        )
 
 
 def _flat_or_mapping(

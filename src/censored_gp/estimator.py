@@ -16,22 +16,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from censored_gp import checks, files, targets
+from censored_gp.answers import Answers
 from censored_gp.defaults import default_kernels
+from censored_gp.frames import Layout, Rows, read_training
 from censored_gp.inference import Report, Task, infer
 from censored_gp.inputs import Columns
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model import Design, Units, choose_units, starting_model
 from censored_gp.observations import Observations
-from censored_gp.predict import Prediction
 from censored_gp.progress import progress_bar
+from censored_gp.readings import Spec
 from censored_gp.runtime import float64, keep_compiled_programs
 from censored_gp.summary import Coregionalization, coregionalization, describe, prior_correlation
 
 __all__ = ["CensoredGP"]
-
-Outputs = Float[np.ndarray, "*N"]
-"""Of the shape of y: (N,) if y was flat, else (N, D)."""
 
 
 class _Data(NamedTuple):
@@ -43,9 +42,12 @@ class _Data(NamedTuple):
     likelihoods: tuple[Likelihood, ...]
     seen: Observations
     """The bounds as the likelihoods see them."""
+    layout: Layout | None = None
+    rows: Rows | None = None
+    flat: bool = False
 
 
-class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
+class CensoredGP(Answers, RegressorMixin, MultiOutputMixin, BaseEstimator):
     """Gaussian-process regression for outputs that were only partly seen.
 
     Parameters
@@ -92,6 +94,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Steps taken.
     observations_ : Observations
         What was known of the outputs.
+    layout_ : Layout or None
+        Which column of the training table is what; None if arrays were given.
     output_names_ : tuple of str
         Names of the outputs.
     columns_ : Columns
@@ -145,24 +149,67 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.progress = progress
 
     def fit(
-        self, X: Any, y: Any = None, censored: Any = None, *, lower: Any = None, upper: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        censored: Any = None,
+        *,
+        outputs: Any = None,
+        by: Any = None,
+        time: Any = None,
+        inputs: Any = None,
+        capacity: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        side: str = "right",
     ) -> Self:
         """Fit to rows of inputs and what is known of their outputs.
+
+        Either X are the inputs and y the outputs, as arrays or data frames. Or X is a table
+        (a data frame of pandas, polars or pyarrow, or a dict of columns), `outputs` names its
+        columns of outputs, and what is below may be names of columns as well: one name, a list
+        with one for each output, or a dict by output. Results are then such tables, too.
 
         Parameters
         ----------
         X : array, data frame, or dict of columns
-            Inputs; a column of times may be given as datetimes.
+            Inputs, or a table with everything; a column of times may be given as datetimes.
         y : array (N,) or (N, D), data frame, or Observations
-            Outputs, NaN where missing. May be None if bounds are given.
+            Outputs, NaN where missing. May be None if bounds, or names of `outputs`, are given.
         censored : array like y, optional
             Flags: 0 or False exact, 1 or True "at least y", -1 "at most y".
+        outputs : name or list of names, optional
+            Columns of the table that hold the outputs.
+        by : name, optional
+            Of a long table, with a row for each output and time: the column that tells the
+            outputs apart. `outputs` is then the one column of values.
+        time, inputs : name; name or list of names, optional
+            Columns that explain the outputs: text and categories may be among the inputs.
+        capacity : number or array like y, optional
+            "At least y" where y reaches the capacity.
         lower, upper : array like y, optional
             Bounds instead of flags. An end that is not given, or NaN, is y itself; where y is
             missing too it is open.
+        side : {"right", "left"}
+            What a flag of 1 or True means in a table: "at least" or, below a detection limit,
+            "at most" the value.
+
+        Examples
+        --------
+        >>> from censored_gp import CensoredGP
+        >>> table = {"hour": [0.0, 1, 2, 3, 4, 5], "bikes": [1.0, 3, 4, 4, 2, 1]}
+        >>> model = CensoredGP(heteroscedastic=False)
+        >>> filled = model.fit(table, outputs="bikes", time="hour", capacity=4).impute()
+        >>> [bool(value >= 4) for value in filled["bikes"]]
+        [False, False, True, True, False, False]
         """
         settings = self._settings()
-        data = self._read(X, y, censored, lower, upper)
+        spec = Spec(censored, capacity, lower, upper, side)
+        given = {"by": by, "time": time, "inputs": inputs}
+        return self._fit(self._read(X, y, outputs, given, spec), settings)
+
+    def _fit(self, data: _Data, settings: Any) -> Self:
+        """Fit to data that have been read."""
         targets.warn_of_little(data.observations)
         keep_compiled_programs()
         with float64(), progress_bar(self.progress) as tell:
@@ -191,17 +238,34 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return checks.engine_settings(self.engine, self.max_iterations, self.engine_settings, seed)
 
-    def _read(self, X: Any, y: Any, censored: Any, lower: Any, upper: Any) -> _Data:
+    def _read(self, X: Any, y: Any, outputs: Any, given: dict[str, Any], spec: Spec) -> _Data:
         """Read and check the data; everything that can be wrong with them is found here."""
-        inputs, columns = checks.validated_inputs(self, X)
-        observations, self._flat = targets.read_targets(y, censored, lower, upper)
+        if outputs is None:
+            checks.refuse_without_outputs(given)
+            inputs, columns = checks.validated_inputs(self, X)
+            observations, flat = targets.read_targets(
+                y, spec.censored, spec.lower, spec.upper, spec.capacity
+            )
+            layout = rows = None
+        else:
+            checks.refuse_y(y)
+            layout, rows, named, observations = read_training(X, outputs, spec=spec, **given)
+            inputs, columns = checks.validated_inputs(self, named)
+            flat = False
         targets.same_rows(observations, inputs)
+        return self._data(inputs, columns, observations)._replace(
+            layout=layout, rows=rows, flat=flat
+        )
+
+    def _data(
+        self, inputs: Float[np.ndarray, "N C"], columns: Columns, observations: Observations
+    ) -> _Data:
+        """Put inputs and observations together as the likelihoods see them."""
         observations.require_observed()
         likelihoods = checks.likelihood_of_each(self.likelihood, observations.names)
         seen = observations if self.use_censoring else targets.as_seen(observations, likelihoods)
-        return _Data(
-            inputs, columns, observations, likelihoods, targets.within_support(seen, likelihoods)
-        )
+        seen = targets.within_support(seen, likelihoods)
+        return _Data(inputs, columns, observations, likelihoods, seen)
 
     def _with_validation(self, settings: Any, data: _Data, units: Units) -> Any:
         """Return engine settings with the validation data, given as (X, y), in model units."""
@@ -227,99 +291,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.output_names_ = data.observations.names
         self.report_, self.elbo_ = report, report.elbo
         self.n_iter_ = max(report.site_steps, report.hyper_steps, 1)
-        self._inputs = data.inputs
+        self.layout_, self._rows = data.layout, data.rows
+        self._inputs, self._flat = data.inputs, data.flat
         if not report.converged:
             warnings.warn(report.message, ConvergenceWarning, stacklevel=3)
         for note in report.notes:
             warnings.warn(note, UserWarning, stacklevel=3)
-
-    def predict_distribution(self, X: Any) -> Prediction:
-        """Return the distribution of the true outputs at new inputs."""
-        check_is_fitted(self)
-        inputs, _ = checks.validated_inputs(self, X, self.columns_)
-        return Prediction(self.posterior_, self.units_, inputs, self.output_names_)
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the expected true outputs, and their standard deviations if asked for."""
-        prediction = self.predict_distribution(X)
-        mean = self._shaped(prediction.mean)
-        return (mean, self._shaped(prediction.std)) if return_std else mean
-
-    def quantile(self, X: Any, levels: Any) -> Float[np.ndarray, "..."]:
-        """Return quantiles of the true outputs; several levels make a leading axis."""
-        return self._shaped(self.predict_distribution(X).quantile(levels))
-
-    def interval(self, X: Any, probability: float = 0.9) -> tuple[Outputs, Outputs]:
-        """Return the central intervals that hold the true outputs with the given probability."""
-        low, high = self.predict_distribution(X).interval(probability)
-        return self._shaped(low), self._shaped(high)
-
-    def cdf(self, X: Any, y: Any) -> Outputs:
-        """Return P(Y <= y) of the true outputs."""
-        prediction = self.predict_distribution(X)
-        return self._shaped(prediction.cdf(self._cells(y, prediction)))
-
-    def log_density(self, X: Any, y: Any) -> Outputs:
-        """Return the log density (for counts, the log probability) of true outputs y."""
-        prediction = self.predict_distribution(X)
-        return self._shaped(prediction.log_density(self._cells(y, prediction)))
-
-    def sample(self, X: Any, n: int = 1, random_state: Any = None) -> Float[np.ndarray, "S ..."]:
-        """Draw true outputs n times, jointly over rows and outputs."""
-        source = self.random_state if random_state is None else random_state
-        if not isinstance(source, np.random.Generator):
-            source = int(check_random_state(source).randint(2**31 - 1))
-        return self._shaped(self.predict_distribution(X).sample(n, source))
-
-    def imputation(self) -> Prediction:
-        """Return the distribution of what each training cell really was, given its bounds."""
-        check_is_fitted(self)
-        return Prediction(
-            self.posterior_, self.units_, self._inputs, self.output_names_, self._inner
-        )
-
-    def impute(self, return_std: bool = False) -> Any:
-        """Return the training outputs with the gaps filled, and standard deviations if asked for.
-
-        Exact cells are as they were observed, censored ones the mean given their bounds, missing
-        ones the predictive mean.
-        """
-        check_is_fitted(self)
-        exact = self._inner.is_exact
-        mean, std = (
-            np.where(exact, self._in_units(self._inner.lower), np.nan),
-            np.zeros(exact.shape),
-        )
-        open_ = ~exact.all(axis=1)
-        if open_.any():
-            found = Prediction(
-                self.posterior_, self.units_, self._inputs[open_], self.output_names_,
-                self._inner.rows(open_),
-            )  # fmt: skip
-            mean[open_] = np.where(exact[open_], mean[open_], found.mean)
-            std[open_] = np.where(exact[open_], 0.0, found.std)
-        return (self._shaped(mean), self._shaped(std)) if return_std else self._shaped(mean)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R², the mean over outputs, of `predict` against the exact cells of y."""
-        # Imported when asked for: it is slow to load.
-        from sklearn.metrics import r2_score
-
-        prediction = self.predict_distribution(X)
-        truth, _ = targets.read_targets(y)
-        self._check_shape(truth.shape, prediction)
-        weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
-        exact = truth.is_exact
-        known = [d for d in range(truth.shape[1]) if exact[:, d].any()]
-        each = [
-            r2_score(
-                truth.lower[exact[:, d], d],
-                prediction.mean[exact[:, d], d],
-                sample_weight=weight[exact[:, d]],
-            )
-            for d in known
-        ]
-        return float(np.mean(each)) if each else float("nan")
 
     def coregionalization(self) -> tuple[Coregionalization, ...]:
         """Return the matrices B_q = A_q A_q' of Eq. (5) by role and kernel."""
@@ -342,29 +319,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def __str__(self) -> str:
         return self.summary() if hasattr(self, "posterior_") else repr(self)
-
-    def _in_units(self, cells: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
-        """Return cells in the outputs' own units."""
-        return self.units_.shift + self.units_.scale * cells
-
-    def _shaped(self, cells: Float[np.ndarray, "... N D"]) -> Float[np.ndarray, "..."]:
-        """Return cells in the shape y had."""
-        return cells[..., 0] if self._flat else cells
-
-    def _cells(self, y: Any, prediction: Prediction) -> Float[np.ndarray, "N D"]:
-        """Return values of outputs as rows and columns; one number stands for all cells."""
-        if np.ndim(y) == 0:
-            return np.full(prediction.shape, float(y))
-        cells = targets.read_targets(y)[0].values()
-        self._check_shape(cells.shape, prediction)
-        return cells
-
-    def _check_shape(self, shape: tuple[int, ...], prediction: Prediction) -> None:
-        if shape != prediction.shape:
-            raise ValueError(
-                f"Found outputs of shape {shape} for inputs and outputs of shape "
-                f"{prediction.shape}. Accepted is one value for each row of X and each output."
-            )
 
 
 def _resolved(data: _Data, role: str, kernels: tuple[Kernel, ...] | None) -> tuple[Kernel, ...]:

@@ -23,12 +23,12 @@ Cells = Float[np.ndarray, "N D"]
 
 
 def read_targets(
-    y: Any, censored: Any = None, lower: Any = None, upper: Any = None
+    y: Any, censored: Any = None, lower: Any = None, upper: Any = None, capacity: Any = None
 ) -> tuple[Observations, bool]:
     """Return what is known of the outputs, and whether they came as one flat column.
 
-    Flags are read as `Observations.from_flags` does. With bounds, an end that is not given (or
-    NaN) is y itself, and open where y is missing as well.
+    Flags and capacities are read as `Observations.from_flags` and `from_capacity` do. With bounds,
+    an end that is not given (or NaN) is y itself, and open where y is missing as well.
     """
     bounded = lower is not None or upper is not None
     if y is None and not bounded:
@@ -37,14 +37,18 @@ def read_targets(
             "or lower=... and upper=..."
         )
     if isinstance(y, Observations):
-        if censored is not None or bounded:
+        if censored is not None or bounded or capacity is not None:
             _refuse_both("Observations", "flags or bounds", "Observations hold the bounds already")
         return y, False
     if bounded and censored is not None:
         _refuse_both("flags", "bounds", "give censored=..., or lower=... and upper=...")
+    if capacity is not None and (bounded or censored is not None):
+        _refuse_both("a capacity", "flags or bounds", "flags and bounds say all there is to say")
     if bounded:
         return _from_ends(y, lower, upper)
     _refuse_complex(y)
+    if capacity is not None:
+        return Observations.from_capacity(y, capacity), _is_flat(y)
     seen = Observations.exact(y) if censored is None else Observations.from_flags(y, censored)
     return seen, _is_flat(y)
 

@@ -1,0 +1,227 @@
+"""What a fitted model says of the outputs at given inputs: in arrays, or in tables like the given.
+
+A mix-in of the estimator. All computing is in `predict`; here inputs are read and answers are put
+into the shape in which the data came.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from censored_gp import checks, frames, targets
+from censored_gp.frames import Layout, Rows
+from censored_gp.inputs import Columns
+from censored_gp.model import Units
+from censored_gp.natives import is_table
+from censored_gp.observations import Observations
+from censored_gp.posterior import Posterior
+from censored_gp.predict import Prediction
+
+__all__ = ["Answers"]
+
+Cells = Float[np.ndarray, "N D"]
+MOST_DRAWN = 20_000_000
+"""Cells drawn at once: what bounds the memory of joint samples."""
+
+
+class Answers:
+    """Predictions and imputations of a fitted estimator."""
+
+    posterior_: Posterior
+    units_: Units
+    columns_: Columns
+    observations_: Observations
+    output_names_: tuple[str, ...]
+    layout_: Layout | None
+    random_state: Any
+    use_censoring: bool
+    _inputs: Float[np.ndarray, "N C"]
+    _inner: Observations
+    _rows: Rows | None
+    _flat: bool
+
+    def predict_distribution(self, X: Any) -> Prediction:
+        """Return the distribution of the true outputs at new inputs, for every row and output."""
+        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        if self.layout_ is not None and is_table(X):
+            X = frames.read_new(X, self.layout_)[0]
+        return self._prediction(self._matrix(X))
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the expected true outputs, and their standard deviations if asked for."""
+        prediction, rows = self._asked(X)
+        mean = self._shaped(prediction.mean, rows)
+        return (mean, self._shaped(prediction.std, rows)) if return_std else mean
+
+    def quantile(self, X: Any, levels: Any) -> Any:
+        """Return quantiles of the true outputs.
+
+        Several levels make a leading axis or, in a table, a column `level`.
+        """
+        prediction, rows = self._asked(X)
+        several = ("level", np.asarray(levels, dtype=float)) if np.ndim(levels) else None
+        return self._shaped(prediction.quantile(levels), rows, several)
+
+    def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
+        """Return both ends of the central intervals that hold the true outputs."""
+        prediction, rows = self._asked(X)
+        low, high = prediction.interval(probability)
+        return self._shaped(low, rows), self._shaped(high, rows)
+
+    def cdf(self, X: Any, y: Any = None) -> Any:
+        """Return P(Y <= y) of the true outputs; of a table, y may be left to its own values."""
+        prediction, rows = self._asked(X)
+        return self._shaped(prediction.cdf(self._cells(y, prediction, X, rows)), rows)
+
+    def log_density(self, X: Any, y: Any = None) -> Any:
+        """Return the log density (for counts, the log probability) of true outputs y.
+
+        If X is a table, y may be left to the values that it has; NaN stays NaN.
+        """
+        prediction, rows = self._asked(X)
+        return self._shaped(prediction.log_density(self._cells(y, prediction, X, rows)), rows)
+
+    def sample(self, X: Any, n: int = 1, random_state: Any = None) -> Any:
+        """Draw true outputs n times, jointly over rows and outputs.
+
+        The draws make a leading axis or, in a table, a column `draw`.
+        """
+        prediction, rows = self._asked(X)
+        drawn = draws(prediction, n, self._seed(random_state))
+        return self._shaped(drawn, rows, ("draw", np.arange(n)))
+
+    def imputation(self) -> Prediction:
+        """Return the distribution of what each training cell really was, given its bounds."""
+        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        return self._prediction(self._inputs, self._inner)
+
+    def impute(self, return_std: bool = False) -> Any:
+        """Return the training outputs with the gaps filled, and standard deviations if asked for.
+
+        Exact cells are as they were observed, censored ones the mean given their bounds, missing
+        ones the predictive mean.
+        """
+        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        mean, std = self._filled()
+        shaped = self._shaped(mean, self._rows)
+        return (shaped, self._shaped(std, self._rows)) if return_std else shaped
+
+    def _filled(self) -> tuple[Cells, Cells]:
+        """Return means and standard deviations of the training cells given their bounds."""
+        known, exact = self.observations_, self._inner.is_exact
+        mean = np.where(known.is_exact, known.lower, self._in_units(self._inner.lower))
+        std = np.zeros(exact.shape)
+        open_ = ~exact.all(axis=1)
+        if open_.any():
+            found = self._prediction(self._inputs[open_], self._inner.rows(open_))
+            # Computing is in other units: a mean at its bound must not come out below it.
+            inside = np.clip(found.mean, known.lower[open_], known.upper[open_])
+            mean[open_] = np.where(exact[open_], mean[open_], inside)
+            std[open_] = np.where(exact[open_], 0.0, found.std)
+        return mean, std
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R², the mean over outputs, of `predict` against the exact cells of y.
+
+        If X is a table, y may be left to what it says of the outputs.
+        """
+        # Imported when asked for: it is slow to load.
+        from sklearn.metrics import r2_score
+
+        prediction = self.predict_distribution(X)
+        truth = self._truth(X, y)
+        self._check_shape(truth.shape, prediction)
+        weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
+        each = [
+            r2_score(truth.lower[rows, d], prediction.mean[rows, d], sample_weight=weight[rows])
+            for d, rows in enumerate(truth.is_exact.T)
+            if rows.any()
+        ]
+        return float(np.mean(each)) if each else float("nan")
+
+    def _truth(self, X: Any, y: Any) -> Observations:
+        if y is None and self.layout_ is not None and is_table(X):
+            return frames.read_truth(X, self.layout_)
+        return targets.read_targets(y)[0]
+
+    def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
+        """Return the distribution at new inputs, and the rows of the table they came in, if any."""
+        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        if self.layout_ is None or not is_table(X):
+            return self._prediction(self._matrix(X)), None
+        inputs, rows = frames.read_new(X, self.layout_)
+        matrix = self._matrix(inputs)
+        if rows.output is not None:
+            # Rows of a long table share their inputs; what is drawn for them must be joint.
+            matrix, place = np.unique(matrix, axis=0, return_inverse=True)
+            rows = Rows(rows.keys, place.reshape(-1)[rows.row], rows.output)
+        return self._prediction(matrix), rows
+
+    def _matrix(self, X: Any) -> Float[np.ndarray, "N C"]:
+        return checks.validated_inputs(self, X, self.columns_)[0]  # pyright: ignore[reportArgumentType]
+
+    def _prediction(
+        self, inputs: Float[np.ndarray, "N C"], bounds: Observations | None = None
+    ) -> Prediction:
+        return Prediction(self.posterior_, self.units_, inputs, self.output_names_, bounds)
+
+    def _seed(self, random_state: Any = None) -> int | np.random.Generator:
+        source = self.random_state if random_state is None else random_state
+        if isinstance(source, np.random.Generator):
+            return source
+        return int(check_random_state(source).randint(2**31 - 1))
+
+    def _in_units(self, cells: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+        """Return cells in the outputs' own units."""
+        return self.units_.shift + self.units_.scale * cells
+
+    def _shaped(
+        self,
+        cells: Float[np.ndarray, "... N D"],
+        rows: Rows | None = None,
+        stack: Any = None,
+    ) -> Any:
+        """Return cells in the shape y had, or in a table like the one whose rows these are."""
+        if rows is not None and self.layout_ is not None:
+            return frames.result(self.layout_, rows, cells, stack)
+        return cells[..., 0] if self._flat else cells
+
+    def _cells(self, y: Any, prediction: Prediction, X: Any, rows: Rows | None) -> Cells:
+        """Return values of outputs as rows and columns; one number stands for all cells."""
+        if y is None and rows is not None:
+            return frames.values_of(X, self.layout_, rows, prediction.shape)
+        if y is not None and np.ndim(y) == 0:
+            return np.full(prediction.shape, float(y))
+        cells = targets.read_targets(y)[0].values()
+        self._check_shape(cells.shape, prediction)
+        return cells
+
+    def _check_shape(self, shape: tuple[int, ...], prediction: Prediction) -> None:
+        if shape != prediction.shape:
+            raise ValueError(
+                f"Found outputs of shape {shape} for inputs and outputs of shape "
+                f"{prediction.shape}. Accepted is one value for each row of X and each output."
+            )
+
+
+def draws(
+    prediction: Prediction, count: int, seed: int | np.random.Generator
+) -> Float[np.ndarray, "S N D"]:
+    """Draw jointly over rows and outputs, so many draws at a time as the memory has room for."""
+    rows, outputs = prediction.shape
+    parts = -(-count * rows * outputs // MOST_DRAWN) if rows else 1
+    size = -(-count // max(1, parts))
+    rng = np.random.default_rng(seed)
+    if size >= count:
+        return prediction.sample(count, rng)
+    made = np.empty((count, rows, outputs))
+    for start in range(0, count, size):
+        # All parts are of one size, so that they share one compiled program.
+        some = prediction.sample(size, rng)
+        made[start : start + size] = some[: count - start]
+    return made

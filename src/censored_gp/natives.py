@@ -1,0 +1,209 @@
+"""Tables of any make: data frames of pandas, polars and pyarrow, and dicts of columns.
+
+They are opened to take columns from, and results are made to be like them.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+from narwhals.exceptions import DuplicateError
+
+from censored_gp.tables import Column, as_numbers, is_missing, is_time, listed, read_table
+
+__all__ = ["Opened", "build", "is_table", "labels_of", "make_table", "open_table", "plain", "taken"]
+
+
+class Opened(NamedTuple):
+    """A table that columns are taken from: a data frame of any make, or a dict of columns."""
+
+    native: Any
+    table: Any
+    """The same as narwhals has it, or the dict."""
+    make: Any
+    """"pandas", "polars", "pyarrow", ... or "dict"."""
+    from_index: Any = None
+    """The column that is a copy of the index."""
+
+    @property
+    def labels(self) -> list[Any]:
+        """Names of the columns, as the table has them."""
+        return list(self.table if self.make == "dict" else self.table.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.table.values()), ())) if self.make == "dict" else len(self.table)
+
+    def has(self, label: Any) -> bool:
+        """Whether there is such a column."""
+        return isinstance(label, Hashable) and label in self.labels
+
+    def raw(self, label: Any, noun: str) -> Any:
+        """Return a column as the table holds it, an array, a list or a series."""
+        if not self.has(label):
+            raise ValueError(
+                f"{noun}: found no column {label!r} in the table. It has "
+                f"{listed(map(str, self.labels))}. Give one of these names."
+            )
+        return self.table[label] if self.make == "dict" else self.table[label].to_native()
+
+    def column(self, label: Any, noun: str) -> Column:
+        """Return a column in numpy."""
+        read = read_table(self.raw(label, noun), noun=noun, prefix="", alone=str(label))
+        return read.columns[0]._replace(name=str(label))
+
+    def numbers(self, label: Any, noun: str) -> Float[np.ndarray, " N"]:
+        """Return a column of numbers, NaN where missing."""
+        return as_numbers(self.column(label, noun), noun)
+
+    def select(self, labels: Sequence[Any]) -> Any:
+        """Return some of the columns, in a table of the same make (and with the same index)."""
+        if self.make == "dict":
+            return {label: self.table[label] for label in labels}
+        if self.make == "pandas":
+            return self.native[list(labels)]
+        return self.table.select(labels).to_native()
+
+
+def open_table(data: Any) -> Opened:
+    """Return the table, or say what is accepted as one."""
+    if isinstance(data, Opened):
+        return data
+    if isinstance(data, Mapping):
+        read_table(data, noun="Column", prefix="", alone="")
+        return Opened(data, dict(data), "dict")
+    try:
+        table = nw.from_native(data, eager_only=True)
+    except DuplicateError as error:
+        raise ValueError(f"Table: {error}\nRename or drop the doubles.") from error
+    except TypeError as error:
+        raise ValueError(
+            f"Table: found {type(data).__name__}. Accepted with outputs=... are a data frame "
+            "(pandas, polars, pyarrow; a lazy one after .collect()) or a dict of columns by name."
+        ) from error
+    return Opened(data, table, str(table.implementation.value))
+
+
+def is_table(data: Any) -> bool:
+    """Whether the data have named columns.
+
+    >>> is_table({"time": [1, 2]}), is_table([[1.0], [2.0]])
+    (True, False)
+    """
+    if isinstance(data, Mapping | Opened):
+        return True
+    found = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+    return isinstance(found, nw.DataFrame)
+
+
+def labels_of(table: Opened, label: Any) -> list[Any]:
+    """Return the output that each row of a long table is about."""
+    raw = table.raw(label, "by")
+    values: Shaped[np.ndarray, " N"] = (
+        np.asarray(raw, dtype=object) if table.make == "dict" else table.table[label].to_list()
+    )
+    found = list(values)
+    lost = next((row for row, value in enumerate(found) if is_missing(value)), None)
+    if lost is not None:
+        raise ValueError(
+            f"Column {label!r}, row {lost}: found no output named. Accepted is a name in every "
+            "row. Drop the row or fill in the name."
+        )
+    return [value.item() if isinstance(value, np.generic) else value for value in found]
+
+
+def make_table(keys: Any, index: Int[np.ndarray, " K"] | None, columns: Mapping[Any, Any]) -> Any:
+    """Return a table of the make of `keys`: some of its rows, with columns added to it.
+
+    >>> make_table({"time": np.array([7, 8])}, np.array([1, 1]), {"a": np.array([0.5, 0.6])})
+    {'time': array([8, 8]), 'a': array([0.5, 0.6])}
+    """
+    if isinstance(keys, Mapping):
+        taken = {
+            k: np.asarray(v) if index is None else np.asarray(v)[index] for k, v in keys.items()
+        }
+        return {**taken, **columns}
+    frame = nw.from_native(keys, eager_only=True)
+    if frame.implementation.is_pandas_like():
+        own = keys if index is None else keys.iloc[index]
+        kept = {label: own[label].array for label in own.columns}
+        return type(own)({**kept, **columns}, index=own.index)
+    # A frame without columns has no rows to take.
+    own = frame if index is None or not frame.columns else frame[index.tolist()]
+    made = {label: own[label] for label in own.columns}
+    backend = frame.implementation
+    for label, values in columns.items():
+        made[label] = nw.new_series(str(label), np.asarray(values), backend=backend)
+    return nw.from_dict(made, backend=backend).to_native()
+
+
+def build(make: Any, columns: Mapping[Any, Any]) -> Any:
+    """Return columns as a table of the given make.
+
+    >>> build("dict", {"a": [1, 2]})
+    {'a': array([1, 2])}
+    """
+    if make == "dict":
+        return {label: np.asarray(values) for label, values in columns.items()}
+    made = {
+        str(label): nw.new_series(str(label), _storable(values), backend=make)
+        for label, values in columns.items()
+    }
+    return nw.from_dict(made, backend=make).to_native()
+
+
+def _storable(values: Any) -> Any:
+    """Return values as every make of frame takes them: text as a list, the rest in numpy."""
+    array = np.asarray(values)
+    return array.tolist() if array.dtype.kind in "OU" else array
+
+
+def plain(column: Any) -> Shaped[np.ndarray, " K"]:
+    """Return a column in numpy, times with a zone as instants (in UTC)."""
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return column.values if isinstance(column, Column) else np.asarray(column)
+    if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if series.dtype.is_numeric() or series.dtype.is_temporal():
+        return series.to_numpy()
+    return np.array(series.to_list(), dtype=object)
+
+
+def taken(column: Any, rows: Int[np.ndarray, " N"]) -> Any:
+    """Return some rows of a column."""
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return series[rows.tolist()].to_native()
+    return np.asarray(column)[rows]
+
+
+def times_of(table: Opened, label: Any) -> Any:
+    """Return the column of times as the table holds it; of times in text, the times.
+
+    >>> times_of(open_table({"t": ["2024-06-03 08:00", "2024-06-03 09:00"]}), "t")[1]
+    datetime.datetime(2024, 6, 3, 9, 0)
+    """
+    raw, column = table.raw(label, "Time"), table.column(label, "Time")
+    if is_time(column) or column.values.dtype.kind in "fiu":
+        return raw
+    made = np.empty(len(column.values), dtype=object)
+    made[:] = [_as_time(value, row, label) for row, value in enumerate(column.values)]
+    return made
+
+
+def _as_time(value: Any, row: int, label: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return datetime.datetime.fromisoformat(value.strip())
+    except ValueError as error:
+        raise ValueError(
+            f"Time {label!r}, row {row}: found {value!r}. Accepted are times, numbers, and text "
+            'such as "2024-06-03 08:00" or "2024-06-03T08:00+02:00". Convert the column to times '
+            "first."
+        ) from error
