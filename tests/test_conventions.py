@@ -20,7 +20,9 @@ LAYERS = (
     *("tables", "inputs", "observations", "kernels"),
     *("likelihoods", "prior", "model", "posterior", "inference", "predict"),
     *("crps", "metrics", "datasets", "simulate"),
-    *("defaults", "targets", "checks", "summary", "progress", "files", "estimator", "presets"),
+    *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
+    *("summary", "progress", "files", "answers", "demand", "diagnose", "questions"),
+    *("estimator", "presets", "comparison"),
     *("plotting", "report", "fleet", "paper", "demo", "cli"),
 )
 
