@@ -37,7 +37,7 @@ REFUSED = {
     "NaN in a frame": Call(
         [r"Input 'b', row 1: found NaN"], FRAME.assign(b=with_cell(FRAME.b, 1, np.nan)), Y
     ),
-    "text in X": Call(["Input 'a', row 0: found 'hot'"], FRAME.assign(a="hot"), Y),
+    "text in X": Call(["Input 'a', row 5: found 'hot'"], FRAME.assign(a=[*"12345", "hot"]), Y),
     "flat X": Call(["Expected 2D array, got 1D", r"reshape\(-1, 1\)"], X[:, 0], Y),
     "no rows": Call(["found no rows"], np.empty((0, 2)), []),
     "ragged dict": Call(["'a' of 2 rows, 'b' of 3 rows"], {"a": [1, 2], "b": [1, 2, 3]}, Y),

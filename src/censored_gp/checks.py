@@ -82,10 +82,10 @@ def _flat_or_mapping(
         )
     inputs, known = read_inputs(X, columns)
     if columns is None:
-        estimator.n_features_in_ = len(known.names)
+        estimator.n_features_in_ = len(known.groups)
         vars(estimator).pop("feature_names_in_", None)
         if known.named:
-            estimator.feature_names_in_ = np.array(known.names, dtype=object)
+            estimator.feature_names_in_ = np.array(list(known.groups), dtype=object)
     return inputs, known
 
 

@@ -28,12 +28,13 @@ def default_kernels(
 ) -> tuple[Kernel, ...]:
     """Choose kernels and starting lengthscales from the training inputs alone."""
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
-    others = [c for c, is_time in enumerate(columns.is_time) if not is_time]
+    # The 0/1 columns of one input in words share a kernel.
+    others = [places for places in columns.groups.values() if not columns.is_time[places[0]]]
     if not times:
         return (RBF().resolve(columns).fill_lengthscales(inputs),)
     chosen = [kernel for c in times for kernel in _time_kernels(c, inputs[:, c], role)]
     if role == "mean":
-        chosen += [RBF(columns=c) for c in others if np.ptp(inputs[:, c]) > 0]
+        chosen += [RBF(columns=c) for c in others if np.any(np.ptp(inputs[:, c], axis=0) > 0)]
     return tuple(kernel.resolve(columns).fill_lengthscales(inputs) for kernel in chosen)
 
 

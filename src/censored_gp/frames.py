@@ -8,7 +8,7 @@ make, its index, its time zone, the order of its rows) comes back in every resul
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,7 +225,7 @@ def _with_index(table: Opened, time: Any) -> Opened:
     index = table.native.index
     if time != index.name and not (time == "index" and index.name is None):
         return table
-    return open_table(table.native.assign(**{str(time): index.array}))._replace(from_index=time)
+    return replace(open_table(table.native.assign(**{str(time): index.array})), from_index=time)
 
 
 def _as_labels(table: Opened, given: Any) -> tuple[Any, ...]:

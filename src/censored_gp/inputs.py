@@ -3,7 +3,8 @@
 Times become hours since the first training time, by the local wall clock: people keep their habits
 by the clock on the wall, so that is what daily and weekly patterns follow. A time zone with summer
 time therefore has one hour twice in autumn and one never in spring; for elapsed time convert to
-UTC first. Numbers are shifted by their training mean and keep the user's unit.
+UTC first. Numbers are shifted by their training mean and keep the user's unit. Words become one
+0/1 column for each category that the training data have.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from censored_gp import categories
 from censored_gp.tables import Column, Table, as_numbers, first_problem, is_time, listed, read_table
 
 __all__ = ["Columns", "duration_hours", "read_inputs"]
@@ -40,7 +42,8 @@ class Columns:
 
     The origin of a time is the first time stamp of the training data, on the wall clock of its
     zone (None for times without one); that of a number is its training mean. `named` tells whether
-    the names are the user's own, to be found again in new data.
+    the names are the user's own, to be found again in new data. A column of words is as many
+    columns here as it has categories; `levels` then has the user's column and the category.
     """
 
     names: tuple[str, ...]
@@ -48,10 +51,42 @@ class Columns:
     origin: tuple[float | np.datetime64, ...]
     zones: tuple[str | None, ...] = ()
     named: bool = False
+    levels: tuple[tuple[str, str] | None, ...] = ()
 
     def __post_init__(self) -> None:
-        # Most inputs have no time zone, so that it need not be said.
-        object.__setattr__(self, "zones", self.zones or (None,) * len(self.names))
+        # Most inputs have no time zone and are not words, so that it need not be said.
+        for name in ("zones", "levels"):
+            object.__setattr__(self, name, getattr(self, name) or (None,) * len(self.names))
+
+    @property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """Positions of each of the user's columns, by name and in their order."""
+        found: dict[str, tuple[int, ...]] = {}
+        for c, (name, level) in enumerate(zip(self.names, self.levels, strict=True)):
+            source = name if level is None else level[0]
+            found[source] = (*found.get(source, ()), c)
+        return found
+
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """The categories of each of the user's columns that is made of words."""
+        found: dict[str, tuple[str, ...]] = {}
+        for level in self.levels:
+            if level is not None:
+                found[level[0]] = (*found.get(level[0], ()), level[1])
+        return found
+
+    def only(self, sources: Iterable[str]) -> Columns:
+        """Some of the user's columns, in their order."""
+        kept = [c for source in sources for c in self.groups[source]]
+
+        def some(values: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(values[c] for c in kept)
+
+        return Columns(
+            some(self.names), some(self.is_time), some(self.origin), some(self.zones), self.named,
+            some(self.levels),
+        )  # fmt: skip
 
     @classmethod
     def plain(cls, number: int) -> Columns:
@@ -65,7 +100,7 @@ class Columns:
         """The positions of the wanted columns, given by name or index; all of them for None."""
         if wanted is None:
             return tuple(range(len(self.names)))
-        return tuple(self._index(column, asked_by) for column in wanted)
+        return tuple(c for column in wanted for c in self._places(column, asked_by))
 
     def require_times(self, index: Iterable[int], *, asked_by: str, duration: str) -> None:
         """Refuse a duration on a column that is not a time."""
@@ -78,11 +113,14 @@ class Columns:
                     f"at a column of times ({listed(times)}) with columns=..."
                 )
 
-    def _index(self, column: int | str, asked_by: str) -> int:
+    def _places(self, column: int | str, asked_by: str) -> tuple[int, ...]:
+        """The position of a column, or those of all categories of a column of words."""
         if isinstance(column, str) and column in self.names:
-            return self.names.index(column)
+            return (self.names.index(column),)
+        if isinstance(column, str) and column in self.groups:
+            return self.groups[column]
         if not isinstance(column, str | bool) and column in range(len(self.names)):
-            return int(column)
+            return (int(column),)
         raise ValueError(
             f"{asked_by} looks at column {column!r}, which is not there. The inputs have "
             f"{listed(self.names)}. Give one of these names, or an index from 0 to "
@@ -96,23 +134,31 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
     Without `columns` these are training data, which set the origins; with them, new data are
     checked against the training data and use the origins of those. A flat array is one column.
     """
-    zones = None if columns is None else columns.zones
+    sources = None if columns is None else columns.groups.values()
+    zones = None if columns is None or sources is None else [columns.zones[c[0]] for c in sources]
     table = read_table(X, noun="Input", prefix="x", alone="x0", zones=zones)
     if not table.columns or not len(table.columns[0].values):
         raise ValueError("Inputs: found no rows or no columns. Accepted is at least one of each.")
-    table = table if columns is None else _checked_against(columns, table)
-    known = _training_columns(table) if columns is None else columns
-    pairs = zip(table.columns, known.origin, strict=True)
+    if columns is None:
+        levels = categories.in_training(table, categories.declared(X))
+        known = _training_columns(table, levels)
+    else:
+        table, known, levels = _checked_against(columns, table), columns, columns.categories
+    pairs = zip(categories.expand(table.columns, levels), known.origin, strict=True)
     return np.stack([_centred(column, origin) for column, origin in pairs], axis=1), known
 
 
-def _training_columns(table: Table) -> Columns:
+def _training_columns(table: Table, levels: dict[str, categories.Levels]) -> Columns:
+    expanded = categories.expand(table.columns, levels)
+    each = [[(c.name, k) for k in levels[c.name]] if c.name in levels else [None]
+            for c in table.columns]  # fmt: skip
     return Columns(
-        names=table.names,
-        is_time=tuple(map(is_time, table.columns)),
-        origin=tuple(map(_origin, table.columns)),
-        zones=tuple(column.zone for column in table.columns),
+        names=tuple(column.name for column in expanded),
+        is_time=tuple(map(is_time, expanded)),
+        origin=tuple(map(_origin, expanded)),
+        zones=tuple(column.zone for column in expanded),
         named=table.named,
+        levels=tuple(level for levels_ in each for level in levels_),
     )
 
 
@@ -159,20 +205,21 @@ def hours_since(times: Shaped[np.ndarray, " N"], origin: np.datetime64) -> Float
 
 def _checked_against(columns: Columns, table: Table) -> Table:
     """New data under the names of the training data, refused if their columns are other ones."""
-    if len(table.columns) != len(columns.names):
+    groups = columns.groups
+    if len(table.columns) != len(groups):
         raise ValueError(
             f"Inputs: found {len(table.columns)} column(s) ({listed(table.names)}). Accepted are "
-            f"the {len(columns.names)} of the training data: {listed(columns.names)}."
+            f"the {len(groups)} of the training data: {listed(groups)}."
         )
-    if table.named and columns.named and table.names != columns.names:
+    if table.named and columns.named and table.names != tuple(groups):
         raise ValueError(
             f"Inputs: found the columns {listed(table.names)}. Accepted are those of the training "
-            f"data in their order: {listed(columns.names)}. Rename or reorder the columns."
+            f"data in their order: {listed(groups)}. Rename or reorder the columns."
         )
-    pairs = zip(table.columns, columns.names, strict=True)
+    pairs = zip(table.columns, groups, strict=True)
     named = tuple(column._replace(name=name) for column, name in pairs)
-    for column, was_time, zone in zip(named, columns.is_time, columns.zones, strict=True):
-        _check_kind(column, was_time, zone)
+    for column, places in zip(named, groups.values(), strict=True):
+        _check_kind(column, columns.is_time[places[0]], columns.zones[places[0]])
     return table._replace(columns=named)
 
 

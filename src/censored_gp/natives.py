@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -19,7 +20,8 @@ from censored_gp.tables import Column, as_numbers, is_missing, is_time, listed, 
 __all__ = ["Opened", "build", "is_table", "labels_of", "make_table", "open_table", "plain", "taken"]
 
 
-class Opened(NamedTuple):
+@dataclass(frozen=True)
+class Opened:
     """A table that columns are taken from: a data frame of any make, or a dict of columns."""
 
     native: Any
