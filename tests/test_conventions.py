@@ -17,7 +17,7 @@ FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
 # From the ground up: a module imports only from modules named before its own.
 LAYERS = (
     *("runtime", "linalg", "tails", "links", "quadrature"),
-    *("tables", "inputs", "observations", "kernels"),
+    *("tables", "categories", "inputs", "observations", "kernels"),
     *("likelihoods", "prior", "model", "posterior", "inference", "predict"),
     *("crps", "metrics", "datasets", "simulate"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
