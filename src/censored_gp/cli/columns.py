@@ -1,0 +1,147 @@
+"""Columns of a file as what they are for: numbers, flags, times, labels or inputs of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from censored_gp.cli.arrow import compute
+from censored_gp.cli.problems import BadInput, first_failure
+from censored_gp.cli.times import as_times
+
+__all__ = ["as_flags", "as_input", "as_labels", "as_numbers", "as_time"]
+
+Place = Callable[[int], str]
+FLAGS = {
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), 0),
+    **dict.fromkeys(("-1", "-1.0"), -1),
+}
+"""What a flag may be in text, in small letters."""
+
+
+def as_numbers(column: Any, place: Place) -> Any:
+    """Return numbers, NaN and empty cells as nulls; text that is no number is refused."""
+    import pyarrow as pa
+
+    pc = compute()
+    column = _plain(column)
+    text = pa.types.is_string(column.type)
+    if not text and not _is_numeric(column.type):
+        raise BadInput(f"{place(0)}: found the type {column.type}. Accepted are numbers.")
+    column = pc.utf8_trim_whitespace(column) if text else column
+    try:
+        return pc.cast(column, pa.float64())
+    except pa.ArrowInvalid as error:
+        row = first_failure(column, lambda some: pc.cast(some, pa.float64()))
+        found = column[row].as_py()
+        point = found.replace(",", ".", 1) if isinstance(found, str) else ""
+        advice = " Write decimals with a point." if _is_number(point) else ""
+        raise BadInput(
+            f"{place(row)}: found {found!r}. Accepted are numbers, and nothing (or NA) where the "
+            f"value is missing.{advice}"
+        ) from error
+
+
+def as_flags(column: Any, place: Place) -> Any:
+    """Return flags as 0, 1 and -1."""
+    import pyarrow as pa
+
+    pc = compute()
+    column = _plain(column)
+    words = pc.cast(column, pa.string())
+    small = pc.utf8_lower(pc.utf8_trim_whitespace(words))
+    found = pc.index_in(small, pa.array(list(FLAGS)))
+    strange = pc.and_(pc.is_valid(words), pc.is_null(found))
+    row = pc.index(strange, True).as_py()
+    if row >= 0:
+        raise BadInput(
+            f"{place(row)}: found {words[row].as_py()!r}. Accepted as a flag are true, yes or 1 "
+            "(censored: the value is a bound) and false, no or 0 (exact)."
+        )
+    return pc.take(pa.array(list(FLAGS.values()), pa.float64()), found)
+
+
+def as_time(column: Any, place: Place, zone: str | None) -> Any:
+    """Return times or, if the first cell is a number, numbers."""
+    import pyarrow as pa
+
+    pc = compute()
+    column = _plain(column)
+    if pa.types.is_temporal(column.type):
+        return _of_zone(column, zone)
+    if not pa.types.is_string(column.type) or _is_number(_first(column)):
+        return as_numbers(column, place)
+    return as_times(pc.utf8_trim_whitespace(column), place, zone)
+
+
+def _of_zone(times: Any, zone: str | None) -> Any:
+    import pyarrow as pa
+
+    pc = compute()
+    if zone is None:
+        return times
+    if getattr(times.type, "tz", None) is None:
+        return pc.assume_timezone(
+            pc.cast(times, pa.timestamp("us")), zone, ambiguous="earliest", nonexistent="earliest"
+        )
+    return pc.cast(times, pa.timestamp(times.type.unit, tz=zone))
+
+
+def as_labels(column: Any, place: Place) -> Any:
+    """Return names of outputs as they stand; none may be missing."""
+    import pyarrow as pa
+
+    pc = compute()
+    column = _plain(column)
+    row = pc.index(pc.is_null(column), True).as_py()
+    if row >= 0:
+        raise BadInput(f"{place(row)}: found nothing. Accepted is the name of an output.")
+    return pc.utf8_trim_whitespace(column) if pa.types.is_string(column.type) else column
+
+
+def as_input(column: Any, place: Place) -> Any:
+    """Return numbers, or categories if the first cell is text that is no number."""
+    import pyarrow as pa
+
+    column = _plain(column)
+    words = pa.types.is_string(column.type) and _first(column) not in (None, "")
+    if pa.types.is_temporal(column.type) or (words and not _is_number(_first(column))):
+        return column
+    return as_numbers(column, place)
+
+
+def _plain(column: Any) -> Any:
+    """Return one array instead of chunks, and text of one type."""
+    import pyarrow as pa
+
+    pc = compute()
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pc.cast(array, pa.string())
+    return pc.cast(array, pa.float64()) if pa.types.is_null(kind) else array
+
+
+def _is_numeric(kind: Any) -> bool:
+    import pyarrow as pa
+
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def _first(column: Any) -> Any:
+    """Return the first cell that is not empty."""
+    pc = compute()
+    row = pc.index(pc.is_valid(column), True).as_py()
+    return column[row].as_py() if row >= 0 else None
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,34 @@
+"""`censored-gp fit`: from a table to a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from censored_gp.cli.fitting import fitted
+from censored_gp.cli.options import Files, Training, command
+from censored_gp.cli.problems import say
+from censored_gp.cli.writing import check_target, write_text
+
+
+@command(
+    "fit",
+    "censored-gp fit bikes.csv --outputs station_1,station_2 --time time --inputs rain \\\n"
+    "    --censored station_1_empty,station_2_empty --likelihood poisson --save bikes.cgp",
+)
+def fit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Table, CSV or Parquet.")],
+    training: Training,
+    files: Files,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="File for the summary; - is stdout.")
+    ] = None,
+) -> None:
+    """Fit a model to a table, say what was found, and keep it in a file (--save)."""
+    check_target(output, (".txt", ".md"))
+    done = fitted(file, training, files)
+    if training.save is None:
+        say("The model is not kept: use --save model.cgp, and other commands can --load it.")
+    write_text(done.model.summary(), output)

@@ -1,0 +1,129 @@
+"""Times in text: ISO 8601, with or without a zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from censored_gp.cli.arrow import compute
+from censored_gp.cli.problems import BadInput, first_failure
+
+__all__ = ["as_times", "check_zone"]
+
+ISO = (
+    r"^(?P<local>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}(?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)?)"
+    r"\s*(?P<zone>Z|z|[+-]\d{2}(?::?\d{2})?)?$"
+)
+Place = Callable[[int], str]
+"""Where a row of values stands, in words."""
+
+
+def check_zone(zone: str | None) -> None:
+    """Refuse the name of a time zone that nobody knows."""
+    try:
+        ZoneInfo(zone or "UTC")
+    except (KeyError, ValueError, OSError) as error:
+        raise BadInput(
+            f"--zone: found {zone!r}. Accepted is the name of a time zone, such as UTC or "
+            "Europe/Copenhagen."
+        ) from error
+
+
+def as_times(text: Any, place: Place, zone: str | None = None) -> Any:
+    """Return times from a pyarrow array of text; `zone`, if given, is the zone they are read in.
+
+    Times that bear different offsets are of one zone only if the user says which.
+    """
+    pc = compute()
+    parts = pc.extract_regex(text, ISO)
+    _refuse_unlike(text, parts, place)
+    local = _as_local(pc.struct_field(parts, "local"), place)
+    # Text without a zone has the empty text there; a missing time has none.
+    zones = pc.struct_field(parts, "zone")
+    kinds = [kind for kind in pc.unique(zones).to_pylist() if kind is not None]
+    if kinds in ([], [""]):
+        return local if zone is None else _in_zone(local, zone)
+    _refuse_mixed(zones, kinds, place, zone)
+    minutes = {kind: _minutes(kind) for kind in kinds}
+    return _shifted(local, zones, minutes, zone or _name_of(next(iter(minutes.values()))))
+
+
+def _refuse_unlike(text: Any, parts: Any, place: Place) -> None:
+    pc = compute()
+    unlike = pc.and_(pc.is_valid(text), pc.is_null(parts))
+    row = pc.index(unlike, True).as_py()
+    if row >= 0:
+        raise BadInput(
+            f"{place(row)}: found {text[row].as_py()!r}. Accepted are ISO 8601 times, such as "
+            "2024-06-03 or 2024-06-03T14:30, with or without a zone (Z, +02:00)."
+        )
+
+
+def _as_local(text: Any, place: Place) -> Any:
+    import pyarrow as pa
+
+    pc = compute()
+    spelled = pc.replace_substring(text, " ", "T")
+    spelled = pc.replace_substring_regex(spelled, r"(\.\d{6})\d+", r"\1")
+    try:
+        return pc.cast(spelled, pa.timestamp("us"))
+    except pa.ArrowInvalid as error:
+        row = first_failure(spelled, lambda some: pc.cast(some, pa.timestamp("us")))
+        raise BadInput(
+            f"{place(row)}: found {text[row].as_py()!r}, which is no day or time that exists."
+        ) from error
+
+
+def _refuse_mixed(zones: Any, kinds: list[str], place: Place, zone: str | None) -> None:
+    """Refuse times with and without a zone, and several zones of which none is named."""
+    pc = compute()
+    same_offset = "" not in kinds and len({_minutes(kind) for kind in kinds}) == 1
+    if same_offset or (zone is not None and "" not in kinds):
+        return
+    row = next(
+        pc.index(zones, k).as_py() for k in kinds if not k or _minutes(k) != _minutes(kinds[0])
+    )
+    first = pc.index(zones, kinds[0] if kinds[0] else kinds[1]).as_py()
+    later, earlier = max(row, first), min(row, first)
+    found = zones[later].as_py() or "no zone"
+    raise BadInput(
+        f"{place(later)}: found a time with {found}, where {place(earlier)} has "
+        f"{zones[earlier].as_py() or 'no zone'}. Accepted is one time zone for the column: "
+        + (
+            "add the zone to every time, or to none."
+            if "" in kinds
+            else "name the zone, as --zone Europe/Copenhagen, and all times are converted to it."
+        )
+    )
+
+
+def _minutes(kind: str) -> int:
+    """Return the minutes by which a zone such as +02:00 is ahead of UTC."""
+    if kind in ("", "Z", "z"):
+        return 0
+    digits = kind[1:].replace(":", "").ljust(4, "0")
+    ahead = 60 * int(digits[:2]) + int(digits[2:])
+    return -ahead if kind[0] == "-" else ahead
+
+
+def _name_of(minutes: int) -> str:
+    size = abs(minutes)
+    return "UTC" if not size else f"{'-' if minutes < 0 else '+'}{size // 60:02}:{size % 60:02}"
+
+
+def _shifted(local: Any, zones: Any, minutes: dict[str, int], name: str) -> Any:
+    """Return local times with their offsets taken off, marked as times of a zone."""
+    import pyarrow as pa
+
+    pc = compute()
+    each = pc.index_in(zones, pa.array(list(minutes)))
+    ahead = pa.array([60_000_000 * m for m in minutes.values()], pa.duration("us"))
+    utc = pc.subtract(local, pc.take(ahead, each))
+    return pc.cast(utc, pa.timestamp("us", tz=name))
+
+
+def _in_zone(local: Any, zone: str) -> Any:
+    """Return wall-clock times as times of a zone; the doubled hour in autumn is the first one."""
+    pc = compute()
+    return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
