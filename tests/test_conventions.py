@@ -21,12 +21,15 @@ LAYERS = (
     *("likelihoods", "prior", "model", "posterior", "inference", "predict"),
     *("crps", "metrics", "datasets", "simulate"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
-    *("summary", "progress", "files", "answers", "demand", "diagnose", "questions"),
+    *("summary", "progress", "files", "answers", "demand", "ahead", "diagnose", "questions"),
     *("estimator", "presets", "comparison"),
     *("plotting", "report", "fleet", "paper", "demo", "cli"),
 )
 
-OPTIONAL = ("matplotlib", "altair", "blackjax", "dask", "distributed", "pooch", "pandas", "polars")
+OPTIONAL = (
+    *("matplotlib", "altair", "blackjax", "dask", "distributed", "pooch"),
+    *("pandas", "polars", "pyarrow"),
+)
 
 # Written in pieces, so that this file does not trip over itself.
 FORBIDDEN = {
