@@ -1,0 +1,119 @@
+"""Table 2: both outputs are censored, more or less at the same places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from censored_gp.paper import synthetic
+from censored_gp.paper.models import MODELS
+from censored_gp.paper.page import (
+    Scores,
+    bold_best,
+    bulleted,
+    collect,
+    differences,
+    effort,
+    markdown,
+    shown,
+    verdict,
+)
+from censored_gp.paper.runs import Row, Settings
+
+__all__ = ["DRAWS", "PAPER", "SCENARIOS", "STUDY", "runs", "section"]
+
+DRAWS = 50
+STUDY = synthetic.STUDY
+CHAMPION = "HMOCGP"
+SCENARIOS = {
+    "0 %": ("block", "elsewhere"),
+    "50 %": ("broken", "half"),
+    "100 %-M": ("broken", "broken"),
+    "100 %-H": ("block", "block"),
+}
+"""How the first and the second output are censored."""
+PAPER = {
+    "NCGP": (589.82, 256.78, 256.78, 589.82),
+    "MONCGP": (364.13, 129.02, 140.97, 398.54),
+    "CGP": (88.89, 32.36, 32.36, 88.89),
+    "HCGP": (83.29, 27.92, 27.92, 83.29),
+    "MOCGP": (86.23, 25.59, 25.35, 109.05),
+    "HMOCGP": (78.53, 19.33, 23.63, 103.65),
+}
+PROTOCOL = """\
+The worlds of table 1, with both outputs censored. Output 1 is censored on [1.3, 5.5] (0 %,
+100 %-H) or on four pieces of unit length (50 %, 100 %-M: {broken}); output 2 on {elsewhere} (0 %),
+on the same four pieces half a unit later (50 %), on the same pieces (100 %-M) or on [1.3, 5.5]
+(100 %-H). NLPD is that of all {n} true values of output 1. A model of one output does not see the
+other, so one and the same run serves all columns in which output 1 is censored alike."""
+
+
+def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
+    """Return the runs of the table; those that serve two columns are there once.
+
+    >>> len(runs(50))
+    900
+    """
+    every = synthetic.runs(draws, SCENARIOS.values(), engine)
+    return list({STUDY.key(run): run for run in every}.values())
+
+
+def section(rows: Sequence[Row], engine: str = "natural") -> str:
+    """Return the table with its protocol, made from the rows of runs."""
+    own = [row for row in rows if row["engine"] == engine]
+    columns = {name: _scores(own, *pair) for name, pair in SCENARIOS.items()}
+    spans = {name: ", ".join(f"[{a}, {b}]" for a, b in synthetic.WINDOWS[name]) for name in
+             ("broken", "elsewhere")}  # fmt: skip
+    judged = (
+        verdict(scores, CHAMPION, high_is_good=False, digits=1, what=f"Overlap {name}")
+        for name, scores in columns.items()
+    )
+    return "\n\n".join(
+        [
+            f"## Table 2: overlap of censoring, engine {engine}",
+            PROTOCOL.format(n=synthetic.N, **spans),
+            _table(columns),
+            f"NLPD less that of {CHAMPION}, paired:",
+            _paired(columns),
+            bulleted(judged),
+            f"The paper finds {CHAMPION} behind HCGP at 100 %-H too, and the best row elsewhere.",
+            effort([row for row in own if _belongs(row)]),
+        ]
+    )
+
+
+def _belongs(row: Row) -> bool:
+    pair = (row["own"], row["other"])
+    return any(pair in {(own, other), (own, "-")} for own, other in SCENARIOS.values())
+
+
+def _scores(rows: Sequence[Row], own: str, other: str) -> Scores:
+    """Return NLPD by model and draw in one column of the table."""
+    seen = [row for row in rows if row["own"] == own and row["other"] in ("-", other)]
+    return collect(seen, ["model"], ["draw"], "nlpd")
+
+
+def _table(columns: dict[str, Scores]) -> str:
+    best = {name: bold_best(MODELS, scores, False) for name, scores in columns.items()}
+    header = ["model"] + [cell for name in columns for cell in (f"paper's {name}", name)]
+    lines = [
+        [model]
+        + [
+            cell
+            for (name, scores), paper in zip(columns.items(), PAPER[model], strict=True)
+            for cell in (
+                f"{paper:.2f}",
+                best[name](model, shown(scores.get(model, {}).values(), 1)),
+            )
+        ]
+        for model in MODELS
+    ]
+    return markdown(header, lines)
+
+
+def _paired(columns: dict[str, Scores]) -> str:
+    rivals = [model for model in MODELS if model != CHAMPION]
+    lines = [
+        [model, *(shown(differences(scores, model, CHAMPION), 1) for scores in columns.values())]
+        for model in rivals
+    ]
+    return markdown(["model", *columns], lines)
