@@ -30,6 +30,7 @@ from safetensors.numpy import save as to_bytes
 
 import censored_gp
 from censored_gp.likelihoods import Likelihood
+from censored_gp.runtime import keep_compiled_programs
 
 __all__ = ["load", "register", "replacing", "save"]
 
@@ -119,6 +120,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if header.get("sha256") != _digest(content, arrays):
         raise ValueError(f"{path} is damaged: its checksum is wrong. Take another copy, or save.")
     model = _estimator()()
+    keep_compiled_programs()
     try:
         for name, value in json.loads(content).items():
             setattr(model, _checked_name(name), _decode(value, arrays))

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["side_by_side"]
+from censored_gp.cli.arrow import require_pyarrow
+
+__all__ = ["as_arrow", "side_by_side"]
+
+
+def as_arrow(table: Any) -> Any:
+    """Return a table of any make, a list of rows or a dict of columns as a pyarrow table.
+
+    >>> as_arrow([{"a": 1}, {"a": 2}])["a"].to_pylist()
+    [1, 2]
+    """
+    pa = require_pyarrow()
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, Mapping):
+        return pa.table(dict(table))
+    if isinstance(table, list | tuple):
+        return pa.Table.from_pylist([dict(row) for row in table])
+    import narwhals as nw
+
+    return nw.from_native(table, eager_only=True).to_arrow()
 
 
 def side_by_side(keys: tuple[str, ...], tables: dict[str, Any]) -> Any:
@@ -15,13 +36,10 @@ def side_by_side(keys: tuple[str, ...], tables: dict[str, Any]) -> Any:
     >>> side_by_side(("t",), {"": mean, "_low": low}).to_pylist()
     [{'t': 1, 'a': 2.0, 'a_low': 1.5}]
     """
-    import narwhals as nw
-    import pyarrow as pa
-
-    each = {end: nw.from_native(t, eager_only=True).to_arrow() for end, t in tables.items()}
+    each = {end: as_arrow(table) for end, table in tables.items()}
     first = next(iter(each.values()))
     columns = {name: first[name] for name in first.column_names if name in keys}
     for name in first.column_names:
         if name not in keys:
             columns |= {f"{name}{end}": table[name] for end, table in each.items()}
-    return pa.table(columns)
+    return require_pyarrow().table(columns)

@@ -16,6 +16,7 @@ import typer
 
 from censored_gp.cli.arrow import compute
 from censored_gp.cli.problems import BadInput
+from censored_gp.cli.tabulate import as_arrow
 
 __all__ = ["check_target", "write_table", "write_text"]
 
@@ -44,7 +45,7 @@ def write_table(table: Any, target: str | None) -> None:
 
     Without a target a person at a terminal gets a table to look at, and a program gets CSV.
     """
-    arrow = _as_arrow(table)
+    arrow = as_arrow(table)
     if target is None and sys.stdout.isatty():
         _show(arrow)
     elif target in (None, "-"):
@@ -76,17 +77,6 @@ def _write_file(arrow: Any, path: Path) -> None:
         else:
             make = _json if path.suffix.lower() == ".json" else _csv
             draft.write_text(make(arrow), encoding="utf-8")
-
-
-def _as_arrow(table: Any) -> Any:
-    import narwhals as nw
-    import pyarrow as pa
-
-    if isinstance(table, pa.Table):
-        return table
-    if isinstance(table, list | tuple):
-        return pa.Table.from_pylist([dict(row) for row in table])
-    return nw.from_native(table, eager_only=True).to_arrow()
 
 
 def _csv(arrow: Any) -> str:

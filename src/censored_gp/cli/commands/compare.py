@@ -32,13 +32,13 @@ def compare(
     output: Output = None,
 ) -> None:
     """Compare models and likelihoods by cross-validation and by the bound on the evidence."""
-    from censored_gp import compare as compare_models
-
     check_target(output)
     names = [name.lower() for name in split_names(models)]
     unknown = [name for name in names if name not in MODELS]
     if unknown:
         raise BadInput(f"--models: found {unknown[0]!r}. Accepted are {', '.join(MODELS)}.")
+    from censored_gp import compare as compare_models
+
     wanted, plan, model = prepared(file, training, files)
     families = split_names(likelihoods) or (model.likelihood,)
     say(f"Fitting {len(names or MODELS) * len(families)} models {folds + 1} times each ...")

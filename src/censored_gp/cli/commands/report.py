@@ -23,9 +23,9 @@ def report(
     ),
 ) -> None:
     """Write one page with what was done and found: it needs no network, and no other file."""
+    check_target(str(output), (".html", ".htm"))
     from censored_gp.report import write_report
 
-    check_target(str(output), (".html", ".htm"))
     model, _ = fitted(file, training, files)
     write_report(model, output)
     say(f"Report: {output}")

@@ -1,31 +1,18 @@
-"""The terminal, and the demonstration it shows."""
+"""The demonstration: what it shows, and that it says so in the terminal."""
 
 import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import censored_gp
-from censored_gp import cli, demo
+from censored_gp import demo
+from censored_gp.cli.options import COMMANDS
 
 
 @pytest.fixture(scope="module")
 def small():
     """The demonstration on few days with the simplest family of counts."""
     return demo.fit_both(days=16, likelihood="poisson")
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, list(arguments))
-
-
-def test_it_says_its_version():
-    assert run("--version").output.split() == ["censored-gp", censored_gp.__version__]
-
-
-def test_without_a_command_it_says_what_there_is():
-    assert "demo" in run().output
 
 
 def test_knowing_where_bikes_ran_out_brings_the_models_nearer_to_the_truth(small):
@@ -56,29 +43,30 @@ def test_the_days_drawn_are_those_with_most_to_show():
     assert demo._busiest(np.zeros(24, bool)) == 0
 
 
-def test_a_table_is_printed_and_a_figure_drawn(small, monkeypatch, tmp_path):
+def test_a_table_is_printed_and_a_figure_drawn(small, run, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     asked = {}
-    monkeypatch.setattr(cli, "fit_both", lambda **settings: asked.update(settings) or small)
-    figure = tmp_path / "new" / "picture.png"
-    result = run("demo", "--days", "16", "--likelihood", "poisson", "--figure", str(figure))
+    monkeypatch.setattr(demo, "fit_both", lambda **settings: asked.update(settings) or small)
+    monkeypatch.chdir(tmp_path)
+    result = run(COMMANDS["demo"].examples[0])
     assert result.exit_code == 0, result.output
-    assert asked == {"days": 16, "seed": 1, "likelihood": "poisson", "progress": True}
-    assert re.search(r"naive\W+censored\W+truth", result.output)
-    assert "Bikes ran out in" in result.output
-    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert asked == {"days": 15, "seed": 1, "likelihood": "poisson", "progress": True}
+    assert re.search(r"naive\W+censored\W+truth", result.stdout)
+    assert "Bikes ran out in" in result.stdout
+    assert "Simulating 15 days" in result.stderr
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_matplotlib_there_is_still_a_table(small, monkeypatch, tmp_path):
+def test_without_matplotlib_there_is_still_a_table(small, run, monkeypatch, tmp_path):
     def draw(*_):
         raise ImportError("Drawing needs matplotlib")
 
-    monkeypatch.setattr(cli, "fit_both", lambda **_: small)
-    monkeypatch.setattr(cli, "draw_figure", draw)
-    result = run("demo", "--figure", str(tmp_path / "picture.png"))
+    monkeypatch.setattr(demo, "fit_both", lambda **_: small)
+    monkeypatch.setattr(demo, "draw_figure", draw)
+    result = run(f"demo --figure {tmp_path}/picture.png")
     assert result.exit_code == 0
-    assert "No figure. Drawing needs matplotlib" in result.output
+    assert "No figure. Drawing needs matplotlib" in result.stderr
 
 
-def test_too_few_days_are_refused():
-    assert run("demo", "--days", "3").exit_code == 2
+def test_too_few_days_are_refused(run):
+    assert run("demo --days 3").exit_code == 2
