@@ -22,11 +22,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.kernels import Kernel, distinct_rows
-from censored_gp.linalg import cholesky, solve_lower
+from censored_gp.linalg import cholesky, inverse_lower, solve_lower
 from censored_gp.runtime import AnyArray, bucket
 
 FEW_DISTINCT = 200
 """So many distinct inputs (the hours of a week, say) are all kept as inducing inputs."""
+MOST_SLOPES = 2
+"""Hyper-parameters of one kernel up to which the features' slope in each is computed."""
 MOST_CANDIDATES = 3000
 """Distinct inputs among which inducing inputs are picked: their Gram matrix is formed once."""
 
@@ -173,6 +175,74 @@ def grams(kernel: Kernel, inputs: Float[AnyArray, "N C"], blocks: int) -> Float[
         lambda k: k(inputs, inputs), in_axes=eqx.if_array(0), axis_size=blocks
     )
     return of_block(kernel)
+
+
+def slopes_of(hyper_parameters: int) -> int:
+    """Return how many slopes are taken for kernels of at most so many hyper-parameters."""
+    return hyper_parameters if hyper_parameters <= MOST_SLOPES else 1
+
+
+def feature_slopes(
+    free: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Float[Array, "B L N M"]:
+    """Return slopes of all features in the first, second, ... free hyper-parameter of each kernel.
+
+    If a kernel has many, there is one slope, along all of them together. Features matter up to a
+    rotation, so this is the slope L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2 of one that turns
+    as the kernel changes: that of phi' phi is right.
+    """
+    of_block = eqx.filter_vmap(
+        _block_slopes, in_axes=(eqx.if_array(0), None, None, None), axis_size=free.mean.shape[0]
+    )
+    return of_block(free.kernels, inducing, inputs, jitter)
+
+
+def _block_slopes(
+    free: tuple[Kernel, ...],
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Float[Array, "L N M"]:
+    """Return the slopes of the features of one block."""
+
+    def matrices(free: tuple[Kernel, ...]) -> tuple[Float[Array, "M M"], Float[Array, "M N"]]:
+        found = [
+            _kernel_blocks(kernel, z, inputs, jitter)[:2]
+            for kernel, z in zip(jax.tree.map(jnp.exp, free), inducing, strict=True)
+        ]
+        gram, cross = zip(*found, strict=True)
+        return jax.scipy.linalg.block_diag(*gram), jnp.concatenate(cross)
+
+    gram, cross = matrices(free)
+    inverse = inverse_lower(cholesky(gram))
+    phi, slopes = inverse @ cross, [jnp.zeros((0, *cross.T.shape))]
+    for direction in _directions(free):
+        _, (d_gram, d_cross) = jax.jvp(matrices, (free,), (direction,))
+        slope = inverse @ d_cross - 0.5 * (inverse @ d_gram @ inverse.T) @ phi
+        slopes.append(slope.T[None])
+    return jnp.concatenate(slopes)
+
+
+def _directions(free: tuple[Kernel, ...]) -> list[tuple[Kernel, ...]]:
+    """Return the directions of the slopes: the l-th hyper-parameter of all kernels at a time."""
+    sizes = [sum(np.size(leaf) for leaf in jax.tree.leaves(kernel)) for kernel in free]
+    if max(sizes) != slopes_of(max(sizes)):
+        return [jax.tree.map(jnp.ones_like, free)]
+    return [tuple(_unit(kernel, place) for kernel in free) for place in range(max(sizes))]
+
+
+def _unit(kernel: Kernel, place: int) -> Kernel:
+    """Return a kernel whose leaves are nought but for one number, if it has so many."""
+    leaves, structure = jax.tree.flatten(kernel)
+    ends = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
+    units = [
+        jnp.asarray((np.arange(np.size(leaf)) + start == place).reshape(np.shape(leaf)), float)
+        for leaf, start in zip(leaves, ends[:-1], strict=True)
+    ]
+    return jax.tree.unflatten(structure, units)
 
 
 def loadings(lmc: LMC, inducing: tuple[Inducing, ...]) -> Float[Array, "B D R M"]:

@@ -1,23 +1,30 @@
-"""Limited-memory BFGS for a bound that moves a little between evaluations.
+"""Steps uphill in the hyper-parameters: Newton's, with the expected curvature, within reason.
 
 The sites change along with the hyper-parameters, so there is no line search to be exact about: a
-step is taken, looked at once, and taken back if the bound fell.
+step is taken, looked at once, and taken back if the bound fell. How far the curvature is believed
+is learned from what the steps promised and what they brought (Levenberg and Marquardt).
 """
 
 from __future__ import annotations
 
-from collections import deque
+from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Float, PyTree
+from jaxtyping import Bool, Float, PyTree
+
+from censored_gp.inference.information import Information, assemble
+from censored_gp.prior import LMC
 
 Vector = Float[np.ndarray, "P"]
 
+MIXING_UNIT = 0.5
+"""How far a mixing coefficient goes while others (logarithms, or of order 1) go by one."""
 LONGEST_STEP = 1.0
-"""Most that any free hyper-parameter may move in one step (they are logarithms, or of order 1)."""
-FIRST_STEP = 0.3
-"""Length of the first step, when nothing is known of the curvature."""
+"""Most that any hyper-parameter may move in one step, in these units."""
+LEAST_DAMPING = 1.0
+"""Curvature (nats per squared unit) below which a direction is not worth running after."""
 
 
 def to_vector(tree: PyTree) -> Vector:
@@ -34,32 +41,58 @@ def from_vector(vector: Vector, like: PyTree) -> PyTree:
     return jax.tree.unflatten(structure, shaped)
 
 
-class Curvature:
-    """Remembers steps and changes of gradient, and turns a gradient into a quasi-Newton step."""
+class Step(NamedTuple):
+    """A step, and by how much it should raise the bound."""
 
-    def __init__(self, memory: int = 40) -> None:
-        self._pairs: deque[tuple[Vector, Vector]] = deque(maxlen=memory)
+    change: Vector
+    promised: float
 
-    def learn(self, step: Vector, fall: Vector) -> None:
-        """Remember a step and by how much the gradient fell along it, if that is informative."""
-        if step @ fall > 1e-6 * np.linalg.norm(step) * np.linalg.norm(fall):
-            self._pairs.append((step, fall))
 
-    def forget(self) -> None:
-        """Start anew, after steps that the remembered curvature got wrong."""
-        self._pairs.clear()
+class Ascent:
+    """Turns gradients and information into steps, and learns how far to trust them."""
 
-    def ascent(self, gradient: Vector) -> Vector:
-        """Return the step uphill: the two-loop recursion, bounded in every coordinate."""
-        step, slopes = gradient.copy(), []
-        for s, y in reversed(self._pairs):
-            slopes.append((s @ step) / (s @ y))
-            step = step - slopes[-1] * y
-        if self._pairs:
-            s, y = self._pairs[-1]
-            step = step * (s @ y) / (y @ y)
-        for (s, y), slope in zip(self._pairs, reversed(slopes), strict=True):
-            step = step + (slope - (y @ step) / (s @ y)) * s
-        largest = np.abs(step).max(initial=1e-300)
-        bound = LONGEST_STEP if self._pairs else FIRST_STEP
-        return step * (min(1.0, bound / largest) if self._pairs else bound / largest)
+    def __init__(self) -> None:
+        self.damping = LEAST_DAMPING
+
+    def step(
+        self, free: dict[str, LMC], gradient: Vector, information: dict[str, Information]
+    ) -> Step:
+        """Return (F + D)^-1 g, cut where it would lead too far."""
+        vector, mixing = to_vector(free), _is_mixing(free)
+        places = from_vector(np.arange(len(vector)), free)
+        unit = np.where(mixing, MIXING_UNIT, 1.0)
+        # The covariance has mixing coefficients as squares. One that falls to nought has the
+        # curvature g / a besides the information, which itself vanishes there.
+        falls = mixing & (gradient * vector < 0)
+        bent = np.abs(gradient) / np.where(falls, np.abs(vector), np.inf)
+        curvature = assemble(free, information, places, len(vector))
+        curvature += np.diag(bent + self.damping / unit**2)
+        change = np.linalg.solve(curvature, gradient)
+        change *= min(1.0, LONGEST_STEP / np.abs(change / unit).max(initial=1e-300))
+        return Step(change, float(gradient @ change - 0.5 * change @ curvature @ change))
+
+    def learn(self, step: Step, gain: float) -> None:
+        """Trust the curvature more after a step that kept its promise, less after one that did not.
+
+        >>> ascent = Ascent()
+        >>> ascent.learn(Step(np.zeros(1), promised=2.0), gain=-1.0)
+        >>> ascent.damping
+        4.0
+        """
+        if not gain > 0.1 * step.promised:
+            self.damping *= 4.0
+        elif gain > 0.5 * step.promised:
+            self.damping = max(self.damping / 2.0, LEAST_DAMPING)
+
+
+def _is_mixing(free: dict[str, LMC]) -> Bool[np.ndarray, "P"]:
+    """Tell which hyper-parameters are coefficients of the mixing."""
+    marked = {
+        role: eqx.tree_at(
+            lambda m: m.mixing,
+            jax.tree.map(np.zeros_like, lmc),
+            jax.tree.map(np.ones_like, lmc.mixing),
+        )
+        for role, lmc in free.items()
+    }
+    return to_vector(marked) > 0

@@ -1,8 +1,8 @@
-"""The default engine: natural-gradient steps on the sites, quasi-Newton on the hyper-parameters.
+"""The default engine: natural-gradient steps on the sites, Newton steps on the hyper-parameters.
 
-One evaluation of the bound gives both the next sites and the gradient in the hyper-parameters, so
-the two climb together: every iteration is one site step and one hyper-parameter step. Nothing is
-random.
+One evaluation of the bound gives the next sites, and the gradient and expected curvature in the
+hyper-parameters, so the two climb together: every iteration is one site step and one
+hyper-parameter step. Nothing is random.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.inference.ascent import Curvature, from_vector, to_vector
+from censored_gp.inference.ascent import Ascent, Vector, from_vector, to_vector
 from censored_gp.inference.elbo import (
     Evaluation,
     Problem,
@@ -31,11 +31,13 @@ from censored_gp.runtime import AnyArray, blas_threads_for
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
+CALM_STEPS = 3
+"""Iterations in a row without a change after which the bound has settled."""
 MOST_REFINEMENTS = 3
 ENOUGH_CARRIED = 1e-3
 """Share of prior variance that inducing inputs may leave out of the fitted kernels."""
-KERNEL_REACH = 2.0
-"""How much further a log lengthscale has to go, typically, than a coefficient of the mixing."""
+LEAST_SLACK = 0.02
+"""By how much (nats) the bound may fall in a step in any case: the sites lag behind a little."""
 FIRST_JITTER = 1e-9
 LARGEST_JITTER = 1e-4
 
@@ -46,7 +48,7 @@ class NaturalSettings:
 
     max_iterations: int = 80
     tolerance: float = 0.02
-    """The bound has settled when three iterations in a row change it by less than this (nats)."""
+    """A change of the bound (nats) that is none."""
     warm_up: int = 3
     """Site steps before the hyper-parameters move."""
     learn: bool = True
@@ -55,14 +57,13 @@ class NaturalSettings:
 
 @dataclasses.dataclass
 class State:
-    """Where the climb stands; vector and gradient are in the hyper-parameters' natural units."""
+    """Where the climb stands."""
 
     free: Roles
-    vector: Float[np.ndarray, "P"]
     sites: dict[str, Sites]
     evaluation: Evaluation
     value: float
-    gradient: Float[np.ndarray, "P"]
+    gradient: Vector
 
 
 evaluate_compiled = eqx.filter_jit(evaluate)
@@ -95,57 +96,73 @@ class Climb:
     def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
         self.problem, self.settings = problem, settings
         self.jitter = np.asarray(jitter)
-        self.reach = np.ones(0)
+        self.ascent = Ascent()
+        self.rho, self.calm, self.refused = 1.0, 0, 0
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
     def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
-        """Evaluate the bound, its gradient and the next sites."""
+        """Evaluate the bound, its gradient and curvature, and the next sites."""
         found = evaluate_compiled(free, sites, self.problem, self.jitter)
-        value, gradient = float(found.elbo), self.reach * to_vector(found.gradient)
+        value, gradient = float(found.elbo), to_vector(found.gradient)
         if not np.all(np.isfinite(gradient)):
             value = -np.inf
         self.trace.append(value)
-        return State(free, to_vector(free) / self.reach, sites, found, value, gradient)
+        return State(free, sites, found, value, gradient)
 
     def run(self, free: Roles, sites: dict[str, Sites], progress: Progress) -> tuple[State, str]:
         """Climb until the bound settles; return the best state and how it ended."""
-        self.reach = _reach(free)
         best = state = self.evaluate(free, sites)
         if not np.isfinite(state.value):
             return state, "diverged"
-        curvature, rho, length, calm, refused = Curvature(), 1.0, 1.0, 0, 0
-        moving = self.settings.learn
+        advance = self.step if self.settings.learn else self.site_step
         try:
             for iteration in range(self.settings.max_iterations):
-                step = length * curvature.ascent(state.gradient) * moving
-                sites = mix_sites(state.sites, state.evaluation.target, np.asarray(rho))
-                new = self.evaluate(from_vector(self.reach * (state.vector + step), free), sites)
-                self.site_steps += 1
-                self.hyper_steps += moving
+                state = advance(state)
+                # With hyper-parameters held the last state is the settled one.
+                best = state if state.value > best.value or not self.settings.learn else best
                 progress("fitting", iteration + 1, self.settings.max_iterations, best.value)
-                gain = new.value - state.value
-                if moving and not gain > -self._slack(state.value):
-                    rho, length, refused = max(rho / 2, 0.1), length / 3, refused + 1
-                    if refused % 2 == 0:
-                        curvature.forget()
-                    if refused > MOST_REFUSALS:
-                        return best, "stuck"
-                    continue
-                if moving:
-                    curvature.learn(step, state.gradient - new.gradient)
-                state, rho, length, refused = new, min(1.0, 1.4 * rho), min(1.0, 2 * length), 0
-                best = state if state.value > best.value or not moving else best
-                calm = calm + 1 if abs(gain) < self.settings.tolerance else 0
-                if calm >= 3:
+                if self.calm >= CALM_STEPS:
                     return best, "converged"
+                if self.refused > MOST_REFUSALS:
+                    return best, "stuck"
         except KeyboardInterrupt:
             return best, "interrupted"
         return best, "out of iterations"
 
-    def _slack(self, value: float) -> float:
-        """Return by how much the bound may fall in a step: the sites lag behind a little."""
-        return max(1.0, 0.002 * abs(value))
+    def site_step(self, state: State) -> State:
+        """Move the sites alone."""
+        new = self.evaluate(state.free, self._mixed(state))
+        self.site_steps += 1
+        self._settle(new.value - state.value)
+        return new
+
+    def step(self, state: State) -> State:
+        """Move sites and hyper-parameters; return the old state where the bound fell."""
+        step = self.ascent.step(state.free, state.gradient, state.evaluation.information)
+        moved = from_vector(to_vector(state.free) + step.change, state.free)
+        new = self.evaluate(moved, self._mixed(state))
+        self.site_steps += 1
+        self.hyper_steps += 1
+        gain = new.value - state.value
+        self.ascent.learn(step, gain)
+        if gain > -max(LEAST_SLACK, step.promised):
+            self.rho, self.refused = min(1.0, 1.4 * self.rho), 0
+            self._settle(gain)
+            return new
+        self.refused += 1
+        if self.refused > 1:
+            self.rho = max(self.rho / 2, 0.1)
+        self._settle(step.promised)
+        return state
+
+    def _mixed(self, state: State) -> dict[str, Sites]:
+        """Return the sites after a damped natural-gradient step."""
+        return mix_sites(state.sites, state.evaluation.target, np.asarray(self.rho))
+
+    def _settle(self, change: float) -> None:
+        """Count how many iterations in a row had next to nothing to gain."""
+        self.calm = self.calm + 1 if abs(change) < self.settings.tolerance else 0
 
 
 MESSAGES = {
@@ -192,19 +209,6 @@ def climb(
         () if status == "diverged" else tuple(notes),
     )
     return state, jitter, report
-
-
-def _reach(free: Roles) -> Float[np.ndarray, "P"]:
-    """Return the natural unit of every free hyper-parameter."""
-    units = {
-        role: eqx.tree_at(
-            lambda m: m.kernels,
-            jax.tree.map(np.ones_like, lmc),
-            jax.tree.map(lambda leaf: np.full_like(leaf, KERNEL_REACH), lmc.kernels),
-        )
-        for role, lmc in free.items()
-    }
-    return to_vector(units)
 
 
 def _jitters(first: float) -> Iterator[float]:

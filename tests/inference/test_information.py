@@ -1,0 +1,124 @@
+"""The curvature in the hyper-parameters against the textbook's formula over rows."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import small
+from censored_gp.inference import ascent, information
+from censored_gp.inference.ascent import Ascent, from_vector, to_vector
+from censored_gp.inference.natural import evaluate_compiled, starting_sites
+from censored_gp.kernels import RBF, Periodic, RationalQuadratic
+from censored_gp.likelihoods import Gaussian, Poisson
+from censored_gp.prior import from_free, grams
+
+JITTER = np.asarray(1e-10)
+TWO = {"mean": (RBF(1.5), Periodic(4.0, 0.8)), "scale": (RationalQuadratic(2.0, 1.5),)}
+CASES = {
+    "coupled": lambda: small.make_task((Gaussian(), Poisson()), TWO, rows=9, censored=(0.25, 0)),
+    "separate": lambda: small.separate(rows=9),
+    "rank one": lambda: small.deficient(rows=9),
+}
+
+
+def covariance_and_mean(lmc, inputs):
+    """Cov and mean of gamma over all rows and outputs of a role, straight from Eq. (5)."""
+    lmc = from_free(lmc)
+    blocks, outputs = lmc.mean.shape
+    size = len(inputs) * outputs
+    total = jnp.zeros((blocks, size, size))
+    for kernel, b in zip(lmc.kernels, lmc.coregionalization, strict=True):
+        gram = grams(kernel, inputs, blocks)
+        total += jnp.einsum("bde,bnm->bdnem", b, gram).reshape(blocks, size, size)
+    return total, jnp.repeat(lmc.mean, len(inputs), axis=1)
+
+
+def textbook(task, free, sites):
+    """tr(S^-1 dS_i S^-1 dS_j) / 2 + dm_i' S^-1 dm_j, with derivatives taken by JAX."""
+    vector = to_vector(free)
+    rows, total = len(task.inputs), np.zeros((len(vector), len(vector)))
+    for role, site in sites.items():
+
+        def both(v, role=role):
+            return covariance_and_mean(from_vector_jax(v, free)[role], jnp.asarray(task.inputs))
+
+        (cov, _), (d_cov, d_mean) = both(jnp.asarray(vector)), jax.jacfwd(both)(vector)
+        for block, precision in enumerate(np.asarray(site.precision)):
+            noise = 1.0 / np.swapaxes(precision[:rows], 0, 1).ravel()
+            inner = np.linalg.inv(np.asarray(cov[block]) + np.diag(noise))
+            turned = np.einsum("ab,bcp->pac", inner, d_cov[block])
+            total += 0.5 * np.einsum("pac,qca->pq", turned, turned)
+            total += np.einsum("ap,ab,bq->pq", d_mean[block], inner, d_mean[block])
+    return total
+
+
+def from_vector_jax(vector, like):
+    leaves, structure = jax.tree.flatten(like)
+    ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
+    parts = jnp.split(vector, ends)
+    shaped = [part.reshape(np.shape(leaf)) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(structure, shaped)
+
+
+def found_and_expected(task):
+    problem = task.problem(task.model)
+    free = jax.tree.map(np.asarray, small.free_parameters(task))
+    sites = starting_sites(free, problem)
+    found = evaluate_compiled(free, sites, problem, JITTER).information
+    places = from_vector(np.arange(len(to_vector(free))), free)
+    matrix = information.assemble(free, found, places, len(to_vector(free)))
+    return free, matrix, textbook(task, free, sites)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_information_is_that_of_the_textbook(case):
+    free, found, expected = found_and_expected(CASES[case]())
+    # A role that is constant has no sites, and its information is empirical.
+    varying = to_vector(
+        {r: jax.tree.map(lambda a, m=m: a * 0 + m.varies, m) for r, m in free.items()}
+    )
+    kept = np.ix_(varying > 0, varying > 0)
+    np.testing.assert_allclose(found[kept], expected[kept], rtol=1e-5, atol=1e-6 * expected.max())
+
+
+def test_many_lengthscales_share_the_curvature_along_all_of_them():
+    task = small.separate(rows=9)
+    wide = np.concatenate([task.inputs, np.cos(task.inputs), task.inputs**2 / 10], axis=1)
+    kernel = RBF(np.tile([1.5, 1.0, 2.0], (2, 1)), columns=(0, 1, 2))
+    priors = task.model.priors | {
+        "mean": dataclasses.replace(task.model.priors["mean"], kernels=(kernel,))
+    }
+    task = dataclasses.replace(task, inputs=wide, model=task.with_priors(priors))
+    free, found, expected = found_and_expected(task)
+    places = from_vector(np.arange(len(found)), free)
+    for own in np.asarray(jax.tree.leaves(places["mean"].kernels)[0]).astype(int):
+        together = expected[np.ix_(own, own)].sum()
+        np.testing.assert_allclose(found[np.ix_(own, own)], together * np.eye(3), rtol=1e-5)
+
+
+def test_without_pairs_of_outputs_every_output_keeps_its_own(monkeypatch):
+    _, whole, _ = found_and_expected(CASES["rank one"]())
+    monkeypatch.setattr(information, "MOST_COUPLED", 1)
+    jax.clear_caches()
+    free, own, _ = found_and_expected(CASES["rank one"]())
+    places = from_vector(np.arange(len(own)), free)
+    mixing = np.asarray(places["mean"].mixing[0]).astype(int).ravel()
+    np.testing.assert_allclose(own[mixing, mixing], whole[mixing, mixing], rtol=1e-9)
+    assert own[mixing[0], mixing[1]] == 0.0 != whole[mixing[0], mixing[1]]
+
+
+def test_a_step_goes_uphill_and_not_too_far():
+    task = CASES["coupled"]()
+    problem, free = task.problem(task.model), jax.tree.map(np.asarray, small.free_parameters(task))
+    found = evaluate_compiled(free, starting_sites(free, problem), problem, JITTER)
+    gradient = to_vector(found.gradient)
+    step = Ascent().step(free, gradient, found.information)
+    assert gradient @ step.change > step.promised > 0
+    assert np.abs(step.change).max() <= ascent.LONGEST_STEP
+    cautious = Ascent()
+    cautious.learn(step, gain=-1.0)
+    shorter = cautious.step(free, gradient, found.information)
+    assert np.linalg.norm(shorter.change) < np.linalg.norm(step.change)
