@@ -1,4 +1,4 @@
-"""Runs on the paper's synthetic worlds: two outputs drawn from the model itself (tables 1 and 2)."""
+"""Runs on the paper's synthetic worlds: two outputs drawn from the model itself."""
 
 from __future__ import annotations
 

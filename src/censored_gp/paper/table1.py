@@ -18,7 +18,7 @@ from censored_gp.paper.page import (
 )
 from censored_gp.paper.runs import Row, Settings, good
 
-__all__ = ["DRAWS", "PAPER", "STUDY", "runs", "section"]
+__all__ = ["DRAWS", "PAPER", "STUDY", "is_run_of", "runs", "section"]
 
 DRAWS = 50
 STUDY = synthetic.STUDY
@@ -58,7 +58,7 @@ def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
 
 def section(rows: Sequence[Row], engine: str = "natural") -> str:
     """Return the table with its protocol, made from the rows of runs."""
-    own = [row for row in rows if row["engine"] == engine and _belongs(row)]
+    own = [row for row in rows if row["engine"] == engine and is_run_of(row)]
     nlpd = collect(own, ["model"], ["draw"], "nlpd")
     ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in
                        synthetic.RANGES.items())  # fmt: skip
@@ -73,7 +73,12 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     )
 
 
-def _belongs(row: Row) -> bool:
+def is_run_of(row: Row) -> bool:
+    """Say whether a run belongs to this table.
+
+    >>> is_run_of({"own": "block", "other": "none"})
+    True
+    """
     return (row["own"], row["other"]) in {SCENARIO, (SCENARIO[0], "-")}
 
 

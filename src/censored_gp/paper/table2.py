@@ -19,7 +19,7 @@ from censored_gp.paper.page import (
 )
 from censored_gp.paper.runs import Row, Settings
 
-__all__ = ["DRAWS", "PAPER", "SCENARIOS", "STUDY", "runs", "section"]
+__all__ = ["DRAWS", "PAPER", "SCENARIOS", "STUDY", "is_run_of", "runs", "section"]
 
 DRAWS = 50
 STUDY = synthetic.STUDY
@@ -79,6 +79,15 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
             effort([row for row in own if _belongs(row)]),
         ]
     )
+
+
+def is_run_of(row: Row) -> bool:
+    """Say whether a run belongs to this table and to no other.
+
+    >>> is_run_of({"own": "block", "other": "none"})
+    False
+    """
+    return (row["own"], row["other"]) in SCENARIOS.values()
 
 
 def _belongs(row: Row) -> bool:

@@ -1,0 +1,197 @@
+"""Runs on New York's bike stations: the rows of table 4, and simple methods beside them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from censored_gp.datasets import CensoredDemand, new_york, new_york_2016
+from censored_gp.observations import Observations
+from censored_gp.paper.models import (
+    IGNORING,
+    SINGLE,
+    build,
+    covered,
+    paper_kernels,
+    paper_likelihood,
+    point_scores,
+    sampled_crps,
+    scores,
+    seen_by,
+)
+from censored_gp.paper.runs import Settings, Study
+
+__all__ = ["BLOCKS", "REFERENCES", "ROWS", "STATIONS", "STUDY", "runs", "stations"]
+
+STATIONS = ("3711", "379", "3386")
+PARTNERS = {"3711": "366", "379": "523", "3386": "393"}
+BLOCKS = ("paper", "own")
+"""The paper's kernels, links and rain only; or the package's defaults with more of the weather."""
+OWN_WEATHER = {"3711": ("rain", "temperature"), "379": ("temperature",), "3386": ("temperature",)}
+PAPER_WEATHER = {"3711": ("rain",), "379": (), "3386": ()}
+ROWS = (
+    *(("gaussian", m) for m in ("NCGP", "MONCGP", "CGP", "HCGP", "MOCGP", "HMOCGP")),
+    *(("poisson", m) for m in ("NCGP", "MONCGP", "CGP", "MOCGP")),
+    *(("negative_binomial", m) for m in ("NCGP", "MONCGP", "CGP", "HMOCGP")),
+)
+"""The 13 rows of the paper and Gaussian MOCGP."""
+CHAMPIONS = {"gaussian": "HMOCGP", "poisson": "MOCGP", "negative_binomial": "HMOCGP"}
+IGNORED = {("gaussian", "HMOCGP"): IGNORING, ("negative_binomial", "HMOCGP"): IGNORING,
+           ("gaussian", "MOCGP"): "MONCGP", ("poisson", "MOCGP"): "MONCGP"}  # fmt: skip
+"""The same model taking records at their word."""
+SEEN = ("observed", "uncensored", "truth")
+REFERENCES = tuple((method, seen) for method in ("hour-of-week mean", "boosting") for seen in SEEN)
+
+
+def stations(settings: Settings) -> CensoredDemand:
+    """Return the data of a run: a station with its partner and one draw of the censoring."""
+    draw = int(settings["draw"])
+    if settings["station"] == "3711":
+        return new_york(draw, corrected=settings["partner"] == "corrected")
+    return new_york_2016(settings["station"], draw)
+
+
+def run(settings: Settings) -> dict[str, float]:
+    """Fit one row to one draw; score the true demand of the test hours and of censored ones."""
+    data = stations(settings)
+    if settings["family"] == "-":
+        return _reference(settings, data)
+    weather = (PAPER_WEATHER if settings["block"] == "paper" else OWN_WEATHER)[settings["station"]]
+    start = time.perf_counter()
+    model = _model(settings, data, weather)
+    model.fit(data.inputs(*weather, rows=data.train), _training(settings, data))
+    seconds = time.perf_counter() - start
+    prediction = model.predict_distribution(data.inputs(*weather, rows=data.test))
+    truth = data.truth[data.test, 0]
+    return scores(prediction, truth) | {
+        "crps": sampled_crps(prediction, truth),
+        **_of_censored_hours(model, data, weather),
+        "elbo": model.elbo_,
+        "converged": float(model.report_.converged),
+        "fit_seconds": seconds,
+    }
+
+
+def _model(settings: Settings, data: CensoredDemand, weather: tuple[str, ...]) -> Any:
+    family, paper = settings["family"], settings["block"] == "paper"
+    extra: dict[str, Any] = {"engine": settings["engine"], "random_state": int(settings["draw"])}
+    if settings["engine"] == "svi":
+        # The paper stops early by the likelihood of the validation hours, as they were observed.
+        held_out = seen_by(settings["model"], data.observations(data.validation))
+        inputs = data.inputs(*weather, rows=data.validation)
+        extra["engine_settings"] = {"validation": (inputs, held_out)}
+    return build(
+        settings["model"],
+        paper_likelihood(family) if paper else family,
+        paper_kernels(rain="rain" in weather) if paper else None,
+        **extra,
+    )
+
+
+def _training(settings: Settings, data: CensoredDemand) -> Observations:
+    """Return what a model is fitted to: what was observed, or the truth (an oracle)."""
+    seen = data.observations(data.train)
+    if settings["data"] == "truth":
+        truth = data.truth[data.train]
+        seen = Observations(truth, truth, data.names)
+    return seen_by(settings["model"], seen)
+
+
+def _of_censored_hours(
+    model: Any, data: CensoredDemand, weather: tuple[str, ...]
+) -> dict[str, float]:
+    """Return scores of the true demand in the censored training hours, given their bounds."""
+    hidden = np.where(data.censored, data.truth, np.nan)[data.train, 0]
+    exact = not model.use_censoring or not model.observations_.is_right[:, 0].any()
+    found = (
+        model.predict_distribution(data.inputs(*weather, rows=data.train))
+        if exact
+        else model.imputation()
+    )
+    return {
+        "coverage_censored": covered(found, hidden),
+        "mae_censored": point_scores(found.mean[:, 0], hidden)["mae"],
+    }
+
+
+def _reference(settings: Settings, data: CensoredDemand) -> dict[str, float]:
+    """Score a simple method that knows the hour of the week (and the weather)."""
+    values = data.truth if settings["data"] == "truth" else data.observed
+    use = np.ones(len(values), bool)
+    if settings["data"] == "uncensored":
+        use = ~data.censored[:, 0]
+    use[data.train.stop :] = False
+    predict = _weekly if settings["model"] == "hour-of-week mean" else _boosted
+    start = time.perf_counter()
+    predicted = predict(settings["station"], data, values[:, 0], use)[data.test]
+    seconds = time.perf_counter() - start
+    return point_scores(predicted, data.truth[data.test, 0]) | {"fit_seconds": seconds}
+
+
+def _weekly(
+    station: str, data: CensoredDemand, values: Float[np.ndarray, " N"], use: Bool[np.ndarray, " N"]
+) -> Float[np.ndarray, " N"]:
+    """Predict the mean of the same hour of the week, else of the same hour of the day."""
+    hour = data.time.astype("datetime64[h]").astype(int)
+    predicted = np.full(len(hour), values[use].mean())
+    for cycle in (24, 168):
+        for phase in range(cycle):
+            own = hour % cycle == phase
+            if (use & own).any():
+                predicted[own] = values[use & own].mean()
+    return predicted
+
+
+def _boosted(
+    station: str, data: CensoredDemand, values: Float[np.ndarray, " N"], use: Bool[np.ndarray, " N"]
+) -> Float[np.ndarray, " N"]:
+    """Predict by scikit-learn's histogram booster, from hour, weekday and our own weather."""
+    # Imported when asked for: it is slow to load.
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    hour = data.time.astype("datetime64[h]").astype(int)
+    columns = [hour % 24, (hour // 24 + 4) % 7, *(data.weather[w] for w in OWN_WEATHER[station])]
+    table = np.stack(columns, axis=1)
+    booster = HistGradientBoostingRegressor(random_state=0).fit(table[use], values[use])
+    return booster.predict(table)
+
+
+STUDY = Study(
+    "table4",
+    ("station", "partner", "draw", "block", "family", "model", "data", "engine"),
+    (
+        *("r2", "mae", "nlpd", "nlpd_per_point", "crps", "coverage"),
+        *("coverage_censored", "mae_censored", "elbo", "converged", "fit_seconds"),
+    ),
+    run,
+)
+
+
+def _run(station: str, draw: int, block: str, family: str, model: str, **more: str) -> Settings:
+    run = {"station": station, "partner": "published", "draw": draw, "block": block,
+           "family": family, "model": model, "data": "observed", "engine": "natural"}  # fmt: skip
+    return run | more
+
+
+def runs(draws: int, engine: str = "natural") -> list[Settings]:
+    """Return all runs: rows, oracles, the corrected partner and simple methods.
+
+    >>> len(runs(10)), len(runs(1, "svi"))
+    (1304, 152)
+    """
+    block_rows = [(b, f, m) for f, m in ROWS for b in BLOCKS]
+    ignoring = [(b, f, IGNORING) for (f, _), m in IGNORED.items() if m == IGNORING for b in BLOCKS]
+    seeds = range(draws)
+    found = [_run(s, d, *row, engine=engine) for row in [*block_rows, *ignoring] for s in STATIONS
+             for d in seeds]  # fmt: skip
+    # The truth is the same in all draws: one run serves all.
+    found += [_run(s, 0, b, f, m, data="truth", engine=engine) for f, m in IGNORED for b in BLOCKS
+              for s in STATIONS]  # fmt: skip
+    found += [_run("3711", d, b, f, m, partner="corrected", engine=engine)
+              for b, f, m in block_rows if m not in SINGLE for d in seeds]  # fmt: skip
+    simple = [_run(s, d, "-", "-", method, data=seen, engine="-")
+              for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
+    return found + simple

@@ -1,0 +1,133 @@
+"""One command for all of the paper: runs what is missing, then writes the page from all runs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from censored_gp.paper import engines, page, shares, synthetic, table1, table2, table3, table4
+from censored_gp.paper.runs import Settings, Study, complete, read_runs
+
+__all__ = ["WHAT", "reproduce", "write_page"]
+
+TABLES = {"table1": table1, "table2": table2, "table3": table3, "table4": table4}
+WHAT = (*TABLES, "figures", "engines", "all")
+INTRODUCTION = """\
+# Results
+
+Made by `censored-gp reproduce`; every number below comes from the runs in the CSV files beside this
+page, but for those of the paper. Means are over draws, with standard errors; differences between
+models are paired, draw by draw. The best row is in bold.
+
+Computed with {versions}."""
+
+
+def reproduce(
+    what: str,
+    folder: str | Path,
+    *,
+    draws: int | None = None,
+    jobs: int | None = None,
+    engine: str = "natural",
+    progress: bool = True,
+) -> Path:
+    """Reproduce a table, the figures, the comparison of engines, or all; return the page.
+
+    Runs that are in the folder's CSV files are not done again. The page has every table of which
+    there are runs.
+
+    Parameters
+    ----------
+    what : one of "table1", "table2", "table3", "table4", "figures", "engines", "all"
+    folder : where the page, the figures and the CSV files go
+    draws : how many draws; None: as many as each table is meant to have
+    jobs : how many fits at a time; None: as many as there are cores
+    engine : "natural", or "svi" for the paper's
+    progress : whether to show a bar on a terminal
+    """
+    if what not in WHAT:
+        raise ValueError(f"what: found {what!r}. Accepted are {', '.join(map(repr, WHAT))}.")
+    if draws is not None and draws < 1:
+        raise ValueError(f"draws: found {draws}. Accepted is a whole number from 1 on.")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in _parts(what):
+        for study, wanted in _wanted(part, draws, engine):
+            complete(study, wanted, folder, jobs=jobs, progress=progress)
+        if part == "figures":
+            _draw(folder)
+    return write_page(folder)
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page from the runs and figures that a folder holds; return its path."""
+    parts = [INTRODUCTION.format(versions=page.versions())]
+    for table in TABLES.values():
+        rows = read_runs(table.STUDY, folder)
+        for engine in engines.ENGINES:
+            if _has(table, rows, engine):
+                parts.append(table.section(rows, engine))
+    both = [read_runs(study, folder) for study in (synthetic.STUDY, table4.STUDY)]
+    if any(row["engine"] == "svi" for rows in both for row in rows):
+        parts.append(engines.section(*both))
+    parts += _pictures(folder)
+    _list_draws(folder)
+    path = folder / "results.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path
+
+
+def _parts(what: str) -> list[str]:
+    return [part for part in WHAT if part != "all"] if what == "all" else [what]
+
+
+def _wanted(part: str, draws: int | None, engine: str) -> list[tuple[Study, list[Settings]]]:
+    """Return the runs of a part, by study."""
+    if part == "engines":
+        return engines.runs(min(draws or engines.DRAWS, engines.DRAWS))
+    if part == "figures":
+        return [(shares.STUDY, shares.runs(draws or shares.DRAWS, engine))]
+    table = TABLES[part]
+    return [(table.STUDY, table.runs(draws or table.DRAWS, engine))]
+
+
+def _has(table: Any, rows: list[dict[str, Any]], engine: str) -> bool:
+    """Say whether there are runs of a table by an engine; tables 1 and 2 share a file."""
+    own = [row for row in rows if row["engine"] == engine]
+    belongs: Callable[[Any], bool] = getattr(table, "is_run_of", lambda row: True)
+    return any(belongs(row) for row in own)
+
+
+def _draw(folder: Path) -> None:
+    # Imported when asked for: it needs matplotlib.
+    from censored_gp.paper import figures
+
+    figures.draw_all(folder)
+
+
+def _pictures(folder: Path) -> list[str]:
+    """Return the figures that the folder holds, with what they show."""
+    from censored_gp.paper.captions import CAPTIONS
+
+    there = [name for name in CAPTIONS if (folder / f"{name}.png").is_file()]
+    if not there:
+        return []
+    shown = [
+        f"![{CAPTIONS[name]}]({name}.png)\n\n{CAPTIONS[name]} ([SVG]({name}.svg))" for name in there
+    ]
+    return ["## Figures", *shown]
+
+
+def _list_draws(folder: Path) -> None:
+    """Write the hyper-parameters of the synthetic worlds that were used."""
+    used = sorted({int(row["draw"]) for row in read_runs(synthetic.STUDY, folder)})
+    if not used:
+        return
+    with (folder / "draws.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["draw", *synthetic.RANGES])
+        for draw in used:
+            chosen = synthetic.world_settings(draw)
+            writer.writerow([draw, *(f"{value:.4f}" for value in chosen.values())])
