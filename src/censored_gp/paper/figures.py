@@ -32,8 +32,8 @@ __all__ = ["draw_all"]
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = (
     *("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"),
 )
-COLOURS = dict(zip(MODELS, (ORANGE, PINK, SKY, GREEN, RED, BLUE), strict=True))
-MARKERS = dict(zip(MODELS, "osv^DP", strict=True))
+COLOURS: dict[str, str] = dict(zip(MODELS, (ORANGE, PINK, SKY, GREEN, RED, BLUE), strict=True))
+MARKERS: dict[str, str] = dict(zip(MODELS, "osv^DP", strict=True))
 DRAW = 4
 """The synthetic world that is shown."""
 WEEK = slice(24, 24 + 168)
@@ -120,14 +120,9 @@ def contributions(folder: Path) -> Figure:
                   (2.0, 2.0, PINK, ":"))  # fmt: skip
     for mean, scale, colour, dashes in candidates:
         label = f"mean {mean:g}, sd {scale:g}"
-        for ax, height, at in (
-            (left, norm.pdf(grid, mean, scale), norm.pdf(y, mean, scale)),
-            (right, norm.sf(mean + (y - grid), mean, scale)[::1], norm.sf(y, mean, scale)),
-        ):
-            curve = height if ax is left else norm.sf(grid, mean, scale)
-            ax.plot(grid, curve, color=colour, ls=dashes, lw=1.8, label=label)
-            ax.plot(y, at, "o", color=colour, ms=7, zorder=4)
-        for ax in (left, right):
+        for ax, height in ((left, norm.pdf), (right, norm.sf)):
+            ax.plot(grid, height(grid, mean, scale), color=colour, ls=dashes, lw=1.8, label=label)
+            ax.plot(y, height(y, mean, scale), "o", color=colour, ms=7, zorder=4)
             ax.plot(mean, 0.0, "^", color=colour, ms=8, clip_on=False, zorder=4)
     for ax, title in ((left, "not censored: density at y"), (right, "censored: P(Y ≥ y)")):
         ax.axvline(y, color=BLACK, ls="--", lw=1)

@@ -66,11 +66,14 @@ def paper_likelihood(family: str) -> Any:
     >>> paper_likelihood("gaussian")
     'gaussian'
     """
-    if family == "poisson":
-        return Poisson(rate="softplus")
-    if family == "negative_binomial":
-        return NegativeBinomial(mean="softplus", dispersion="softplus")
-    return family
+    links: dict[str, Any] = {
+        "poisson": (Poisson, {"rate": "softplus"}),
+        "negative_binomial": (NegativeBinomial, {"mean": "softplus", "dispersion": "softplus"}),
+    }
+    if family not in links:
+        return family
+    make, chosen = links[family]
+    return make(**chosen)
 
 
 def first_output(observations: Observations) -> Observations:

@@ -114,10 +114,10 @@ def _pictures(folder: Path) -> list[str]:
     there = [name for name in CAPTIONS if (folder / f"{name}.png").is_file()]
     if not there:
         return []
-    shown = [
-        f"![{CAPTIONS[name]}]({name}.png)\n\n{CAPTIONS[name]} ([SVG]({name}.svg))" for name in there
-    ]
-    return ["## Figures", *shown]
+    lines = ["## Figures"]
+    for name in there:
+        lines += [f"![{name}]({name}.png)", f"{CAPTIONS[name]} ([SVG]({name}.svg))"]
+    return lines
 
 
 def _list_draws(folder: Path) -> None:

@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,12 +177,12 @@ def _one_line(problem: BaseException) -> str:
     return " ".join(f"{type(problem).__name__}: {problem}".split())[:300]
 
 
-def _one_by_one(study: Study, runs: Sequence[Settings]) -> Iterator[Row]:
+def _one_by_one(study: Study, runs: Sequence[Settings]) -> Generator[Row, None, None]:
     for run in runs:
         yield _do(study, run)
 
 
-def _in_a_pool(study: Study, runs: Sequence[Settings], jobs: int) -> Iterator[Row]:
+def _in_a_pool(study: Study, runs: Sequence[Settings], jobs: int) -> Generator[Row, None, None]:
     """Yield rows as workers finish them; runs are handed out in order, as workers come free."""
     waiting, under_way = iter(runs), dict[Future[Row], Settings]()
     # Forked processes would share locks that JAX holds.

@@ -82,6 +82,6 @@ def by_share(
 def pit_shares(rows: Sequence[Row], model: str) -> Float[np.ndarray, " B"]:
     """Return how much of the censored truth falls in each tenth of the prediction."""
     own = [row for row in good(rows) if row["model"] == model]
-    return np.array(
-        [np.mean([row[name] for row in own]) if own else np.nan for name in PIT_COLUMNS]
-    )
+    if not own:
+        return np.full(BINS, np.nan)
+    return np.array([np.mean([row[name] for row in own]) for name in PIT_COLUMNS])

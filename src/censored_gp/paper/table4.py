@@ -62,8 +62,8 @@ October 2016); the paper's fourth station, 2002, and its months of 379 and 3386 
 public files here, so its figures for these two are for other months. 732 hours to train on, 293 to
 validate and the rest to test. Both stations are censored, by draws with the seeds 0, 1, 2, ...
 
-An hour is censored with probability 1 - sigmoid(dropoffs - pickups + 5) of the hour before, and then
-shows a whole number drawn evenly from 0 to the truth. The files of 2016 have no dropoffs. There the
+An hour is censored with probability 1 - sigmoid(dropoffs - pickups + 5) of the hour before, and
+then shows a whole number drawn evenly from 0 to the truth. The files of 2016 have no dropoffs. There the
 rule has another driver: as many bikes are taken to come back in an hour as were picked up in the
 mean of the 24 hours up to it, and flows are put on the scale of 3711.
 
@@ -101,8 +101,8 @@ CORRECTED = """\
 The published counts of station 366 are twice what they should be. With them halved, the rows of
 more than one output change; the others are repeated."""
 GAP = """\
-(R² of ours - R² of the same model ignoring censoring) / (R² of the same model trained on the truth -
-R² ignoring censoring), from means over the draws."""
+(R² of ours - R² of the same model ignoring censoring) / (R² of the same model trained on the
+truth - R² ignoring censoring), from means over the draws."""
 
 
 def gap_closed(ours: float, ignoring: float, oracle: float) -> float:
@@ -246,10 +246,8 @@ def _about_coverage(rows: Sequence[Row], block: str, station: str) -> list[str]:
 
 def _about_paper(r2: Scores) -> list[str]:
     """Say which rows of 3711 are not above the paper's figure."""
-    means = {
-        row: np.mean([*r2.get(f"{row[0]} {row[1]}", {}).values()] or [np.nan]) for row in PAPER
-    }
-    known = {row: mean for row, mean in means.items() if np.isfinite(mean)}
+    found = {(f, m): [*r2.get(f"{f} {m}", {}).values()] for f, m in PAPER}
+    known = {row: np.mean(values) for row, values in found.items() if values}
     below = [f"{f} {m}" for (f, m), mean in known.items() if mean <= PAPER[f, m][0]]
     if not known:
         return []
