@@ -74,6 +74,14 @@ def test_fit_says_what_it_found_and_keeps_the_model(here, fitted):
     )
 
 
+@pytest.mark.slow
+def test_the_example_of_fit_makes_a_model_of_counts(folder, run, tmp_path, monkeypatch):
+    (tmp_path / "bikes.csv").write_text((folder / "bikes.csv").read_text())
+    monkeypatch.chdir(tmp_path)
+    assert "Poisson()" in succeeded(run(COMMANDS["fit"].examples[0])).stdout
+    assert (tmp_path / "bikes.cgp").exists()
+
+
 def test_predict_gives_a_value_and_an_interval_for_each_row(here, run):
     result = succeeded(run(COMMANDS["predict"].examples[0]))
     assert result.stdout == ""
@@ -107,6 +115,7 @@ def test_impute_leaves_what_was_seen_and_fills_the_rest(here, run):
         assert np.all(numbers(found, f"{name}_high") >= numbers(found, f"{name}_low"))
 
 
+@pytest.mark.slow
 def test_a_table_of_detection_limits_is_imputed_in_one_go(run, tmp_path, monkeypatch):
     depth = np.linspace(0, 5, 48)
     lead = 1 + np.sin(depth)
@@ -169,24 +178,23 @@ def test_bad_usage_is_told_with_exit_code_2(here, run, line, message):
     assert sorted(p.name for p in here.iterdir()) == before
 
 
-def changed(here, run, line, old, new, options=""):
+def changed(here, run, line, column, value):
     """What fitting the table says after one change in a line."""
-    lines = (here / "bikes.csv").read_text().splitlines()
-    assert old in lines[line - 1]
-    lines[line - 1] = lines[line - 1].replace(old, new, 1)
-    (here / "changed.csv").write_text("\n".join(lines))
-    result = run(f"fit changed.csv --load bikes.cgp --save x.cgp {options}")
+    lines = [text.split(",") for text in (here / "bikes.csv").read_text().splitlines()]
+    lines[line - 1][lines[0].index(column)] = value
+    (here / "changed.csv").write_text("\n".join(map(",".join, lines)))
+    result = run("fit changed.csv --load bikes.cgp --save x.cgp")
     assert not (here / "x.cgp").exists()
     return result
 
 
 def test_what_the_model_finds_wrong_is_told_by_line_and_column(here, run):
-    bad = changed(here, run, 6, "2024-06-03T04:00,0.0", "2024-06-03T04:00,")
+    bad = changed(here, run, 6, "rain", "")
     assert bad.exit_code == 2
     assert "changed.csv, line 6, column 'rain': Input 'rain': found NaN" in bad.stderr
-    bad = changed(here, run, 7, "2024-06-03T05:00,0.0,", "2024-06-03T05:00,0.0,-3")
+    bad = changed(here, run, 7, "station_1", "inf")
     assert bad.exit_code == 2
-    assert "changed.csv, line 7, column 'station_1': Output 'station_1': found -" in bad.stderr
+    assert "changed.csv, line 7, column 'station_1': Output 'station_1': found inf" in bad.stderr
 
 
 def test_a_capacity_below_an_exact_value_is_told(here, run):
@@ -233,6 +241,86 @@ def test_data_are_listed_and_written(run, tmp_path, monkeypatch):
     assert names <= set(bikes[0])
     short = [float(r["station_1"]) < float(r["station_1_truth"]) for r in bikes]
     assert all(r["station_1_empty"] == "True" for r, less in zip(bikes, short, strict=True) if less)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Put in place of methods of the model that take long: what they are asked, and an answer."""
+    found = {}
+
+    def replace(owner, name):
+        def answer(*arguments, **settings):
+            found[name] = (
+                arguments[1:] if owner is censored_gp.CensoredGP else arguments,
+                settings,
+            )
+            return pa.table({"lost": [1.5]})
+
+        monkeypatch.setattr(owner, name, answer, raising=False)
+        return found
+
+    return replace
+
+
+def test_lost_demand_is_asked_by_group(here, run, asked):
+    found = asked(censored_gp.CensoredGP, "lost_demand")
+    usual = {"probability": 0.9, "samples": 500}
+    assert succeeded(run(COMMANDS["lost-demand"].examples[0])).stdout == "lost\n1.5\n"
+    assert found["lost_demand"][1] == {"by": None, **usual}
+    succeeded(run(COMMANDS["lost-demand"].examples[1]))
+    assert found["lost_demand"][1] == {"by": ["output", "hour"], **usual}
+    assert (here / "lost.csv").read_text() == "lost\n1.5\n"
+
+
+def test_forecast_is_asked_for_periods_or_a_time(here, run, asked):
+    found = asked(censored_gp.CensoredGP, "forecast")
+    succeeded(run(COMMANDS["forecast"].examples[0]))
+    assert found["forecast"] == ((24,), {"until": None, "inputs": None, "probability": 0.9})
+    succeeded(run("forecast --load bikes.cgp --until 2024-06-06 --future next_week.csv"))
+    (periods,), settings = found["forecast"]
+    assert (periods, settings["until"]) == (None, "2024-06-06")
+    assert settings["inputs"].column_names == ["time", "rain"]
+
+
+def test_compare_is_asked_for_models_and_likelihoods(here, run, asked):
+    found = asked(censored_gp, "compare")
+    succeeded(run(COMMANDS["compare"].examples[0]))
+    (table,), settings = found["compare"]
+    assert len(table) == 48
+    assert settings["models"] == ["NCGP", "MOCGP"]
+    assert settings["likelihoods"] == ["gaussian"]
+    assert settings["outputs"] == ["station_1", "station_2"]
+    assert settings["folds"] == 2
+    succeeded(run("compare bikes.csv --load bikes.cgp --likelihoods poisson,gaussian"))
+    assert found["compare"][1]["likelihoods"] == ["poisson", "gaussian"]
+    assert len(found["compare"][1]["models"]) == 6
+
+
+def test_reproduce_is_asked_for_a_table(run, monkeypatch, tmp_path):
+    from censored_gp import paper
+
+    found = []
+    monkeypatch.setattr(paper, "reproduce", lambda *given, **more: found.append((given, more)))
+    succeeded(run(COMMANDS["reproduce"].examples[0]))
+    (what, folder), settings = found[0]
+    assert (what, str(folder)) == ("table1", "out")
+    assert settings == {"draws": 1, "jobs": None, "engine": "natural"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lost-demand", "forecast", "compare", "report"])
+def test_examples_of_long_commands_run(here, run, name):
+    if name == "report":
+        pytest.importorskip("censored_gp.report")
+    for example in COMMANDS[name].examples:
+        succeeded(run(example))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["demo", "reproduce"])
+def test_examples_of_the_longest_commands_run(run, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    succeeded(run(COMMANDS[name].examples[0]))
 
 
 def test_report_hands_the_model_over(here, run, monkeypatch):

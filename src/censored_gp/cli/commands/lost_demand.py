@@ -27,7 +27,7 @@ def lost_demand(
     group: Annotated[
         list[str] | None, typer.Option(help=f"Groups: {', '.join(GROUPS)}, or several as a,b.")
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Joint draws behind the intervals.")] = 1000,
+    samples: Annotated[int, typer.Option(min=1, help="Joint draws behind the intervals.")] = 500,
     probability: Probability = 0.9,
     output: Output = None,
 ) -> None:
