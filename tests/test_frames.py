@@ -100,6 +100,13 @@ def test_every_way_to_give_flags(flags):
     np.testing.assert_array_equal(found.upper, expected.upper)
 
 
+def test_a_value_whose_flag_is_missing_is_a_bound():
+    table = wide().assign(a_full=[np.nan, *[0.0] * (N - 1)])
+    with pytest.warns(UserWarning, match=r"Flag 'a_full' is missing in 1 row.*first of them row 0"):
+        found = read_training(table, **WIDE, spec=Spec(censored={"a": "a_full"})).observations
+    assert np.argwhere(found.is_right).tolist() == [[0, 0]]
+
+
 def test_flags_of_some_outputs_only():
     found = read_training(wide(), **WIDE, spec=Spec(censored={"b": "b_full"})).observations
     assert found.is_right.sum(axis=0).tolist() == [0, 1]
@@ -193,12 +200,6 @@ REFUSED = {
         WIDE,
         {"censored": {"a": "a_full"}},
         "Flag 'a_full', row 0: found 'maybe'",
-    ),
-    "a missing flag": (
-        wide().assign(a_full=[np.nan] + [0.0] * (N - 1)),
-        WIDE,
-        {"censored": {"a": "a_full"}},
-        "Flag 'a_full', row 0: found nan",
     ),
     "a capacity too low": (
         FLAGGED,

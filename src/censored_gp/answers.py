@@ -6,10 +6,12 @@ into the shape in which the data came.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,11 +27,11 @@ from censored_gp.predict import Prediction
 __all__ = ["Answers"]
 
 Cells = Float[np.ndarray, "N D"]
-MOST_DRAWN = 20_000_000
+MOST_DRAWN = 5_000_000
 """Cells drawn at once: what bounds the memory of joint samples."""
 
 
-class Answers:
+class Answers(BaseEstimator):
     """Predictions and imputations of a fitted estimator."""
 
     posterior_: Posterior
@@ -47,7 +49,7 @@ class Answers:
 
     def predict_distribution(self, X: Any) -> Prediction:
         """Return the distribution of the true outputs at new inputs, for every row and output."""
-        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        check_is_fitted(self)
         if self.layout_ is not None and is_table(X):
             X = frames.read_new(X, self.layout_)[0]
         return self._prediction(self._matrix(X))
@@ -97,7 +99,7 @@ class Answers:
 
     def imputation(self) -> Prediction:
         """Return the distribution of what each training cell really was, given its bounds."""
-        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        check_is_fitted(self)
         return self._prediction(self._inputs, self._inner)
 
     def impute(self, return_std: bool = False) -> Any:
@@ -106,7 +108,7 @@ class Answers:
         Exact cells are as they were observed, censored ones the mean given their bounds, missing
         ones the predictive mean.
         """
-        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        check_is_fitted(self)
         mean, std = self._filled()
         shaped = self._shaped(mean, self._rows)
         return (shaped, self._shaped(std, self._rows)) if return_std else shaped
@@ -151,7 +153,7 @@ class Answers:
 
     def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
         """Return the distribution at new inputs, and the rows of the table they came in, if any."""
-        check_is_fitted(self)  # pyright: ignore[reportArgumentType]
+        check_is_fitted(self)
         if self.layout_ is None or not is_table(X):
             return self._prediction(self._matrix(X)), None
         inputs, rows = frames.read_new(X, self.layout_)
@@ -163,7 +165,7 @@ class Answers:
         return self._prediction(matrix), rows
 
     def _matrix(self, X: Any) -> Float[np.ndarray, "N C"]:
-        return checks.validated_inputs(self, X, self.columns_)[0]  # pyright: ignore[reportArgumentType]
+        return checks.validated_inputs(self, X, self.columns_)[0]
 
     def _prediction(
         self, inputs: Float[np.ndarray, "N C"], bounds: Observations | None = None
@@ -213,15 +215,23 @@ def draws(
     prediction: Prediction, count: int, seed: int | np.random.Generator
 ) -> Float[np.ndarray, "S N D"]:
     """Draw jointly over rows and outputs, so many draws at a time as the memory has room for."""
+    made = np.empty((count, *prediction.shape))
+    start = 0
+    for part in drawn_in_parts(prediction, count, seed):
+        made[start : start + len(part)] = part
+        start += len(part)
+    return made
+
+
+def drawn_in_parts(
+    prediction: Prediction, count: int, seed: int | np.random.Generator
+) -> Iterator[Float[np.ndarray, "S N D"]]:
+    """Yield joint draws, part by part, for sums that need not have all of them at once."""
+    if not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(f"Draws: found {count!r}. Accepted is a whole number, 1 or more.")
     rows, outputs = prediction.shape
-    parts = -(-count * rows * outputs // MOST_DRAWN) if rows else 1
-    size = -(-count // max(1, parts))
-    rng = np.random.default_rng(seed)
-    if size >= count:
-        return prediction.sample(count, rng)
-    made = np.empty((count, rows, outputs))
+    parts = max(1, -(-count * rows * outputs // MOST_DRAWN))
+    size, rng = -(-count // parts), np.random.default_rng(seed)
     for start in range(0, count, size):
         # All parts are of one size, so that they share one compiled program.
-        some = prediction.sample(size, rng)
-        made[start : start + size] = some[: count - start]
-    return made
+        yield prediction.sample(size, rng)[: count - start]

@@ -13,10 +13,8 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from censored_gp import checks, files, targets
-from censored_gp.answers import Answers
 from censored_gp.defaults import default_kernels
 from censored_gp.frames import Layout, Rows, read_training
 from censored_gp.inference import Report, Task, infer
@@ -26,9 +24,9 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.model import Design, Units, choose_units, starting_model
 from censored_gp.observations import Observations
 from censored_gp.progress import progress_bar
+from censored_gp.questions import Questions
 from censored_gp.readings import Spec
 from censored_gp.runtime import float64, keep_compiled_programs
-from censored_gp.summary import Coregionalization, coregionalization, describe, prior_correlation
 
 __all__ = ["CensoredGP"]
 
@@ -47,7 +45,7 @@ class _Data(NamedTuple):
     flat: bool = False
 
 
-class CensoredGP(Answers, RegressorMixin, MultiOutputMixin, BaseEstimator):
+class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     """Gaussian-process regression for outputs that were only partly seen.
 
     Parameters
@@ -298,24 +296,9 @@ class CensoredGP(Answers, RegressorMixin, MultiOutputMixin, BaseEstimator):
         for note in report.notes:
             warnings.warn(note, UserWarning, stacklevel=3)
 
-    def coregionalization(self) -> tuple[Coregionalization, ...]:
-        """Return the matrices B_q = A_q A_q' of Eq. (5) by role and kernel."""
-        check_is_fitted(self)
-        return coregionalization(self.posterior_.model, self.columns_, self.output_names_)
-
-    def correlations(self, role: str = "mean") -> Float[np.ndarray, "D D"]:
-        """Return prior correlations between the outputs' latent functions at one input."""
-        check_is_fitted(self)
-        return prior_correlation(self.posterior_.model, role)
-
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`."""
         return files.save(self, path)
-
-    def summary(self) -> str:
-        """Return what was fitted, to what, and how it went, in words."""
-        check_is_fitted(self)
-        return describe(self)
 
     def __str__(self) -> str:
         return self.summary() if hasattr(self, "posterior_") else repr(self)

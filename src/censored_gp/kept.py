@@ -37,7 +37,7 @@ class Kept:
         """Keep a table.
 
         >>> Kept.of({"station": ["a", "b"]}).table()
-        {'station': array(['a', 'b'], dtype='<U1')}
+        {'station': ['a', 'b']}
         """
         table = open_table(data)
         raw = [table.raw(label, "Column") for label in table.labels]

@@ -152,7 +152,9 @@ def build(make: Any, columns: Mapping[Any, Any]) -> Any:
     if make == "dict":
         return {label: np.asarray(values) for label, values in columns.items()}
     made = {
-        str(label): nw.new_series(str(label), _storable(values), backend=make)
+        str(label): values
+        if isinstance(values, nw.Series)
+        else nw.new_series(str(label), _storable(values), backend=make)
         for label, values in columns.items()
     }
     return nw.from_dict(made, backend=make).to_native()

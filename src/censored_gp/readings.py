@@ -6,6 +6,7 @@ the name of its column and its row in the table.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,7 +106,7 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
         read = [_in_numbers(value) for value in column.values]
         column = column._replace(values=np.array(read, dtype=object))
     numbers = as_numbers(column, "Flag")
-    numbers = np.where(np.isnan(values) & np.isnan(numbers), 0.0, numbers)
+    numbers = _with_unknown(np.where(np.isnan(values), 0.0, numbers), column.name, side)
     accepted = (0, 1) if side == "left" else (-1, 0, 1)
     problem = first_problem(~np.isin(numbers, accepted)[:, None], [column.name], "Flag")
     if problem:
@@ -115,6 +116,21 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
             "(exact)" + (", and -1 (at most the value)." if side == "right" else ".")
         )
     return -numbers if side == "left" else numbers
+
+
+def _with_unknown(numbers: Numbers, name: str, side: str) -> Numbers:
+    """Take a value whose flag is missing for a bound: that it is, whether censored or not."""
+    unknown = np.isnan(numbers)
+    if unknown.any():
+        bound = "at least" if side == "right" else "at most"
+        warnings.warn(
+            f"Flag {name!r} is missing in {unknown.sum()} row(s), the first of them row "
+            f"{int(np.argmax(unknown))}: as it is not known whether these values were censored, "
+            f'each is taken for a bound ("{bound}"). Fill in 0 where a value is exact.',
+            UserWarning,
+            stacklevel=2,
+        )
+    return np.where(unknown, 1.0, numbers)
 
 
 def _in_numbers(value: Any) -> Any:

@@ -1,0 +1,296 @@
+"""Is the model any good? Cells are held out, predicted, and compared with what is known of them.
+
+A censored cell that was held out still says something: the prediction must put enough of its
+probability where the cell can have been. So all held-out cells are scored by the log probability
+of what is known of them, and their probability integral transforms are intervals, as those of
+counts are. The same is done with a model that takes records at their word and with one that never
+sees a censored cell, to tell what heeding the bounds is worth.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from censored_gp import metrics, targets
+from censored_gp.answers import Answers
+from censored_gp.checks import engine_settings
+from censored_gp.inference import Task, infer
+from censored_gp.observations import Observations
+from censored_gp.predict import Prediction
+from censored_gp.runtime import float64
+
+__all__ = ["CrossPrediction", "Diagnosis", "cross_predict", "hold_out", "scored"]
+
+Cells = Float[np.ndarray, "N D"]
+THIS, NAIVE, EXACT = "this model", "ignores censoring", "exact cells only"
+LEVEL = 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """How well held-out cells were predicted, and what to think of it.
+
+    `rows` is a table with the scores of each model and output; `warnings` are sentences, none if
+    nothing is wrong. `prediction` and `truth` are there to draw pictures of.
+    """
+
+    rows: Any
+    warnings: tuple[str, ...]
+    scores: dict[str, dict[str, dict[str, float]]]
+    prediction: CrossPrediction
+    truth: Observations
+
+    @property
+    def pit(self) -> metrics.PIT:
+        """Probability integral transforms of the held-out cells: uniform if all is well."""
+        return metrics.pit(self.prediction, self.truth)
+
+    def __str__(self) -> str:
+        said = "\n".join(f"- {warning}" for warning in self.warnings)
+        return f"{self.rows}\n{said or 'Nothing is wrong as far as held-out cells can tell.'}"
+
+
+class CrossPrediction:
+    """Predictions of all cells, each by the model that has not seen it."""
+
+    def __init__(self, parts: Sequence[Prediction], fold: Int[np.ndarray, "N D"]) -> None:
+        self._parts, self._fold = parts, fold
+        self.names, self.discrete = parts[0].names, parts[0].discrete
+
+    def _chosen(self, each: Sequence[Float[np.ndarray, "... N D"]]) -> Any:
+        stacked = np.stack(each)
+        return np.choose(self._fold, stacked) if stacked.ndim == 3 else np.stack(
+            [np.choose(self._fold, stacked[:, p]) for p in range(stacked.shape[1])]
+        )  # fmt: skip
+
+    @property
+    def mean(self) -> Float[np.ndarray, "N D"]:
+        """Expected value of each cell."""
+        return self._chosen([part.mean for part in self._parts])
+
+    def quantile(self, level: Any) -> Float[np.ndarray, "... N D"]:
+        """Return quantiles; a list of levels gives a leading axis."""
+        return self._chosen([part.quantile(level) for part in self._parts])
+
+    def cdf(self, y: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+        """Return P(Y <= y)."""
+        return self._chosen([part.cdf(y) for part in self._parts])
+
+    def log_probability(
+        self, lower: Float[np.ndarray, "N D"], upper: Float[np.ndarray, "N D"]
+    ) -> Float[np.ndarray, "N D"]:
+        """Return log P(lower <= Y <= upper), the log density where they are equal."""
+        return self._chosen([part.log_probability(lower, upper) for part in self._parts])
+
+
+def hold_out(
+    known: Observations,
+    folds: int,
+    times: Shaped[np.ndarray, " N"] | None = None,
+    seed: int = 0,
+) -> Int[np.ndarray, "N D"]:
+    """Return the fold in which each cell is held out: whole days if there are times, else rows.
+
+    Hours of one day resemble each other, so that a day must be held out as a whole. The days of
+    each output are dealt out on their own: what other outputs did on a day may be used.
+
+    >>> fold = hold_out(Observations.exact([[1.0], [2.0], [3.0], [4.0]]), 2)
+    >>> sorted(fold[:, 0].tolist())
+    [0, 0, 1, 1]
+    """
+    if not isinstance(folds, int | np.integer) or folds < 2:
+        raise ValueError(f"folds: found {folds!r}. Accepted is a whole number, 2 or more.")
+    rows, outputs = known.shape
+    block = np.arange(rows)
+    if times is not None:
+        days, of_day = np.unique(times.astype("datetime64[D]"), return_inverse=True)
+        block = of_day if len(days) >= 2 * folds else block
+    count, rng = int(block.max()) + 1, np.random.default_rng(seed)
+    dealt = [rng.permutation(np.arange(count) % folds)[block] for _ in range(outputs)]
+    return np.stack(dealt, axis=1)
+
+
+def _without(known: Observations, hidden: Bool[np.ndarray, "N D"]) -> Observations:
+    """Return observations with some cells missing."""
+    lower, upper = np.where(hidden, -np.inf, known.lower), np.where(hidden, np.inf, known.upper)
+    return Observations(lower, upper, known.names)
+
+
+def cross_predict(
+    model: Answers,
+    fold: Int[np.ndarray, "N D"],
+    hidden: Bool[np.ndarray, "N D"] | None = None,
+    use_censoring: bool = True,
+) -> CrossPrediction:
+    """Predict every cell by a model that has not seen it, nor cells that are `hidden`.
+
+    Each refit starts from what was fitted to all cells, which saves most of the time.
+    """
+    known = model.observations_ if hidden is None else _without(model.observations_, hidden)
+    count = int(fold.max()) + 1
+    parts = [_refit(model, _without(known, fold == k), use_censoring) for k in range(count)]
+    return CrossPrediction(parts, fold)
+
+
+def _refit(model: Answers, known: Observations, use_censoring: bool) -> Prediction:
+    start, estimator = model.posterior_.model, model.get_params()
+    known.require_observed()
+    seen = known if use_censoring else targets.as_seen(known, start.likelihoods)
+    seen = targets.within_support(seen, start.likelihoods)
+    task = Task(
+        start,
+        model.units_.apply(seen),
+        model._inputs,
+        estimator["inducing_tolerance"],
+        estimator["max_inducing"],
+    )
+    with float64():
+        # The other engines would take many times longer for about the same answer.
+        posterior, _ = infer("natural", task, engine_settings("natural", None, None, 0))
+    return Prediction(posterior, model.units_, model._inputs, model.output_names_)
+
+
+def scored(
+    prediction: CrossPrediction, truth: Observations, level: float = LEVEL
+) -> dict[str, dict[str, float]]:
+    """Return scores by output, with a last row named "all".
+
+    `nlpd` is the mean negative log probability of what is known of a cell; `mae` and `r2` are of
+    exact cells; `coverage` is the share of cells inside their intervals; `pit_deviation` is how
+    far the transforms are from uniform.
+    """
+    exact = np.where(truth.is_exact, truth.lower, np.nan)
+    log_scores = metrics.nlpd_cells(prediction, truth)
+    inside = [
+        metrics.coverage(prediction, truth, level, per_output=p).expected for p in (True, False)
+    ]
+    pit = metrics.pit(prediction, truth)
+    errors = np.abs(prediction.mean - exact)
+    squared = metrics.r2(prediction, exact, per_output=True)
+    table = {}
+    for d, name in enumerate(truth.names):
+        own = metrics.PIT(pit.lower[:, d : d + 1], pit.upper[:, d : d + 1])
+        table[name] = _row(log_scores[:, d], errors[:, d], squared[d], inside[0][d], own)
+    table["all"] = _row(log_scores, errors, _nanmean(squared), inside[1], pit)
+    return table
+
+
+def _row(log_scores: Any, errors: Any, r2: Any, inside: Any, pit: metrics.PIT) -> dict[str, float]:
+    return {
+        "cells": int(np.sum(~np.isnan(log_scores))),
+        "nlpd": _nanmean(log_scores),
+        "mae": _nanmean(errors),
+        "r2": float(r2),
+        "coverage": float(inside),
+        "pit_mean": _nanmean(pit.mid()),
+        "pit_deviation": pit.deviation(),
+    }
+
+
+def _nanmean(values: Any) -> float:
+    known = np.asarray(values)[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def diagnose(
+    model: Answers, folds: int, times: Shaped[np.ndarray, " N"] | None, seed: int = 0
+) -> tuple[dict[str, Any], Any]:
+    """Return the scores of the model and of the two that heed the bounds less, and predictions."""
+    known = model.observations_
+    fold = hold_out(known, folds, times, seed)
+    censored = ~known.is_exact & ~known.is_missing
+    predictions = {THIS: cross_predict(model, fold, use_censoring=model.use_censoring)}
+    if model.use_censoring and censored.any():
+        predictions[NAIVE] = cross_predict(model, fold, use_censoring=False)
+        if all((known.is_exact & (fold != k)).any(axis=0).all() for k in range(folds)):
+            predictions[EXACT] = cross_predict(model, fold, hidden=censored)
+    return {name: scored(found, known) for name, found in predictions.items()}, predictions[THIS]
+
+
+def columns_of(scores: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
+    """Return scores as columns of a table: model, output, and one for each score."""
+    flat = [(m, o, row) for m, table in scores.items() for o, row in table.items()]
+    columns: dict[str, Any] = {"model": [m for m, _, _ in flat], "output": [o for _, o, _ in flat]}
+    return columns | {name: [row[name] for _, _, row in flat] for name in flat[0][2]}
+
+
+def warnings_of(
+    scores: dict[str, dict[str, dict[str, float]]], model: Answers, level: float = LEVEL
+) -> tuple[str, ...]:
+    """Return what is wrong, in sentences that say what could be done."""
+    own = scores[THIS]
+    found = [*_of_fit(model), *_of_data(model.observations_)]
+    discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
+    for name in model.output_names_:
+        found += [f"Output {name!r}: {words}" for words in _of_row(own[name], level, discrete)]
+    return tuple(found + _of_rivals(scores))
+
+
+def _of_fit(model: Answers) -> list[str]:
+    report: Any = getattr(model, "report_", None)
+    return [] if report is None or report.converged else [report.message]
+
+
+def _of_data(known: Observations) -> list[str]:
+    found, counts = [], known.counts()
+    for d, name in enumerate(known.names):
+        cells = len(known) - counts["missing"][d]
+        share = 1 - counts["exact"][d] / max(1, cells)
+        if share > 0.5:
+            found.append(
+                f"Output {name!r}: {share:.0%} of its cells are censored. Its level rests more on "
+                "the model than on data: trust differences in time more than the level itself."
+            )
+    return found
+
+
+def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[str]:
+    """Return what the scores of one output say against the model."""
+    found, cells = [], max(1.0, row["cells"])
+    noise = 2 * np.sqrt(level * (1 - level) / cells) + 0.02
+    if row["coverage"] < level - noise:
+        found.append(
+            f"its {level:.0%} intervals hold only {row['coverage']:.0%} of the cells held out: "
+            "they are too narrow. Try heteroscedastic=True, a family with heavier tails (student_t, "
+            "negative_binomial), or inputs that explain more."
+        )
+    # Intervals of counts are whole numbers, and hold more than they promise.
+    if row["coverage"] > level + noise and not discrete:
+        found.append(
+            f"its {level:.0%} intervals hold {row['coverage']:.0%} of the cells held out: they are "
+            "too wide."
+        )
+    if row["pit_deviation"] > 1.63 / np.sqrt(cells) + 0.03:
+        low = row["pit_mean"] > 0.5
+        shift = abs(row["pit_mean"] - 0.5) > 0.04
+        what = f"too {'low' if low else 'high'} on the whole" if shift else "of another shape"
+        found.append(
+            f"its predictions are {what} compared with the cells held out (their transforms are "
+            f"{row['pit_deviation']:.2f} from uniform). Try another family with compare(...)."
+        )
+    if row["r2"] < 0:
+        found.append(
+            "its exact cells would have been predicted better by their mean. Are the inputs the "
+            "right ones?"
+        )
+    return found
+
+
+def _of_rivals(scores: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """Return which of the simpler models predicts what is known of held-out cells better."""
+    own = scores[THIS]["all"]["nlpd"]
+    words = {
+        NAIVE: "A model that takes records at their word",
+        EXACT: "A model that leaves out censored cells",
+    }
+    return [
+        f"{said} predicts the cells held out better (by {own - scores[name]['all']['nlpd']:.3f} "
+        "per cell in log score). Are the flags right, and does censoring hide what it should?"
+        for name, said in words.items()
+        if name in scores and scores[name]["all"]["nlpd"] < own - 0.01
+    ]
