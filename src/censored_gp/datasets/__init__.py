@@ -7,13 +7,22 @@ from censored_gp.datasets.demand import (
     censor,
     probability_of_running_out,
 )
+from censored_gp.datasets.download import cache_folder, fetch
 from censored_gp.datasets.folder import FOLDER_VARIABLE, data_folder
+from censored_gp.datasets.public import birmingham_parking, fresh_retail
 from censored_gp.datasets.stations import (
     NEW_YORK_FILE,
     NEW_YORK_SPLIT,
     NEW_YORK_START,
     new_york,
     new_york_2016,
+)
+from censored_gp.datasets.trips import (
+    StationHours,
+    citibike,
+    count_trips,
+    four_stations,
+    with_partner,
 )
 
 __all__ = [
@@ -23,12 +32,21 @@ __all__ = [
     "NEW_YORK_START",
     "CensoredDemand",
     "LimitedDemand",
+    "StationHours",
+    "birmingham_parking",
+    "cache_folder",
     "car_parks",
     "censor",
+    "citibike",
+    "count_trips",
     "data_folder",
+    "fetch",
+    "four_stations",
+    "fresh_retail",
     "hub_pairs",
     "hubs",
     "new_york",
     "new_york_2016",
     "probability_of_running_out",
+    "with_partner",
 ]

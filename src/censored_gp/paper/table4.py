@@ -63,16 +63,16 @@ public files here, so its figures for these two are for other months. 732 hours 
 validate and the rest to test. Both stations are censored, by draws with the seeds 0, 1, 2, ...
 
 An hour is censored with probability 1 - sigmoid(dropoffs - pickups + 5) of the hour before, and
-then shows a whole number drawn evenly from 0 to the truth. The files of 2016 have no dropoffs. There the
-rule has another driver: as many bikes are taken to come back in an hour as were picked up in the
-mean of the 24 hours up to it, and flows are put on the scale of 3711.
+then shows a whole number drawn evenly from 0 to the truth. The files of 2016 have no dropoffs.
+There the rule has another driver: as many bikes are taken to come back in an hour as were picked
+up in the mean of the 24 hours up to it, and flows are put on the scale of 3711.
 
 Models see what was observed in the training hours, and nothing else: neither units nor kernels nor
 starting values come from the truth. The natural engine makes no use of the validation hours; svi
 stops by them, as in the paper. Models of one output are fitted to that output alone. Scores are
 against the true demand of the test hours. The paper's kernels: daily, weekly, 1 h and (for 3711)
-rain, softplus links. The package's defaults: `kernels=None`, its own links, and as further inputs
-rain and temperature (3711) or temperature (379, 3386). NLPD of a Gaussian is that of a density, and
+rain, softplus links. The package's defaults: `kernels=None`, its own links, and as further input
+rain (3711) or the day's temperature (379, 3386). NLPD of a Gaussian is that of a density, and
 cannot be held against that of counts. CRPS is from 400 joint draws. Censored hours are those of the
 training data; the intervals there are given the bound, for models that use it."""
 
