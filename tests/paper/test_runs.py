@@ -1,0 +1,104 @@
+"""Runs: each a row, resumed, in order or in a pool; a failure is a row too."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from censored_gp.paper.runs import Study, complete, good, read_runs
+
+CALLS = []
+
+
+def square(settings):
+    CALLS.append(settings["x"])
+    if settings["x"] == 13:
+        raise ValueError("13 is\nunlucky")
+    return {"square": settings["x"] ** 2, "threads": float(os.environ.get("OMP_NUM_THREADS", 0))}
+
+
+STUDY = Study("squares", ("x",), ("square", "threads"), square)
+
+
+@pytest.fixture(autouse=True)
+def no_calls():
+    CALLS.clear()
+
+
+def wanted(*numbers):
+    return [{"x": x} for x in numbers]
+
+
+def test_rows_come_in_the_order_wanted_with_how_it_went(tmp_path):
+    rows = complete(STUDY, wanted(3, 2), tmp_path, jobs=1)
+    assert [row["square"] for row in rows] == [9.0, 4.0]
+    assert [row["x"] for row in rows] == ["3", "2"]
+    assert all(row["seconds"] >= 0 and row["version"] and row["finished"] for row in rows)
+
+
+def test_what_is_in_the_file_is_not_run_again(tmp_path):
+    complete(STUDY, wanted(1, 2), tmp_path, jobs=1)
+    rows = complete(STUDY, wanted(1, 2, 3, 3), tmp_path, jobs=1)
+    assert CALLS == [1, 2, 3]
+    assert [row["square"] for row in rows] == [1.0, 4.0, 9.0, 9.0]
+
+
+def test_a_failure_is_recorded_and_tried_again(tmp_path):
+    rows = complete(STUDY, wanted(13, 2), tmp_path, jobs=1)
+    assert rows[0]["error"] == "ValueError: 13 is unlucky"
+    assert [row["x"] for row in good(rows)] == ["2"]
+    complete(STUDY, wanted(13, 2), tmp_path, jobs=1)
+    assert CALLS == [13, 2, 13]
+
+
+def test_a_file_cut_off_in_a_line_is_mended(tmp_path):
+    complete(STUDY, wanted(1, 2), tmp_path, jobs=1)
+    path = STUDY.path(tmp_path)
+    path.write_bytes(path.read_bytes()[:-30])
+    assert [row["x"] for row in read_runs(STUDY, tmp_path)] == ["1"]
+    rows = complete(STUDY, wanted(1, 2), tmp_path, jobs=1)
+    assert [row["square"] for row in rows] == [1.0, 4.0]
+    assert CALLS == [1, 2, 2]
+
+
+def test_an_interrupted_study_keeps_what_is_done(tmp_path):
+    def stop(settings):
+        if settings["x"] == 2:
+            raise KeyboardInterrupt
+        return square(settings)
+
+    with pytest.raises(KeyboardInterrupt):
+        complete(Study("squares", *STUDYS, stop), wanted(1, 2, 3), tmp_path, jobs=1)
+    assert [row["x"] for row in read_runs(STUDY, tmp_path)] == ["1"]
+
+
+STUDYS = (STUDY.settings, STUDY.results)
+
+
+def test_workers_of_a_pool_have_one_thread_each(tmp_path):
+    before = os.environ.get("OMP_NUM_THREADS")
+    # Workers find the function by its module's name, so it must be one that can be imported.
+    study = Study("threads", ("number",), ("threads",), threads_of_worker())
+    rows = complete(study, [{"number": n} for n in range(3)], tmp_path, jobs=2)
+    assert [row["error"] for row in rows] == [""] * 3
+    assert {row["threads"] for row in rows} == {1.0}
+    assert os.environ.get("OMP_NUM_THREADS") == before
+
+
+def threads_of_worker():
+    from workers import threads
+
+    return threads
+
+
+def test_a_worker_that_dies_does_not_end_the_study(tmp_path):
+    from workers import die
+
+    study = Study("deaths", ("number",), (), die)
+    rows = complete(study, [{"number": n} for n in range(2)], tmp_path, jobs=2)
+    assert len(rows) == 2
+    assert all("BrokenProcessPool" in row["error"] for row in rows)
+
+
+def test_no_file_means_no_runs():
+    assert read_runs(STUDY, Path("nowhere")) == []

@@ -1,0 +1,169 @@
+"""The tables' protocols, their runs, and their sections from runs that the tests make up."""
+
+import numpy as np
+import pytest
+
+from censored_gp.paper import (
+    WHAT,
+    engines,
+    models,
+    new_york,
+    reproduce,
+    shares,
+    synthetic,
+    table1,
+    table2,
+    table3,
+    table4,
+)
+from censored_gp.paper.reproduce import write_page
+from censored_gp.paper.runs import Study, complete
+
+
+def made_up(study, wanted, value=lambda run: 0.5):
+    """Rows as if the runs had been done."""
+    done = {"error": "", "seconds": 1.0, "version": "0", "finished": "now"}
+    results = lambda run: dict.fromkeys(study.results, value(run))  # noqa: E731
+    return [{k: str(v) for k, v in run.items()} | results(run) | done for run in wanted]
+
+
+def best_is_last(run):
+    return -float(models.MODELS.index(run["model"])) if run["model"] in models.MODELS else 0.0
+
+
+def test_the_world_of_a_draw_is_the_papers():
+    pair = synthetic.world(3, "block")
+    assert len(pair.x) == 100
+    assert (pair.x[0], pair.x[-1]) == (0.0, 10.0)
+    np.testing.assert_array_equal(pair.censored[:, 0], (pair.x >= 1.3) & (pair.x <= 5.5))
+    assert not pair.censored[:, 1].any()
+    down = (pair.truth - pair.observed)[:, 0]
+    np.testing.assert_array_equal(down[~pair.censored[:, 0]], 0.0)
+    depth = synthetic.world_settings(3)["depth"] * pair.truth[:, 0].std()
+    np.testing.assert_allclose(down[pair.censored[:, 0]], depth)
+
+
+def test_hyper_parameters_vary_within_their_ranges():
+    worlds = [synthetic.world_settings(draw) for draw in range(20)]
+    for name, (low, high) in synthetic.RANGES.items():
+        values = [world[name] for world in worlds]
+        assert low <= min(values) < max(values) <= high
+        assert len(set(values)) == 20
+
+
+def test_scenarios_overlap_as_much_as_they_say():
+    for name, wanted in (("0 %", 0.0), ("50 %", 0.5), ("100 %-M", 1.0), ("100 %-H", 1.0)):
+        first, second = synthetic.world(0, *table2.SCENARIOS[name]).censored.T
+        assert (first & second).sum() / first.sum() == pytest.approx(wanted, abs=0.04)
+        assert first.sum() == pytest.approx(second.sum(), abs=3)
+
+
+def test_single_outputs_that_see_the_same_share_a_run():
+    runs = table2.runs(1)
+    of = lambda model: [run for run in runs if run["model"] == model]  # noqa: E731
+    assert len(of("HMOCGP")) == 4
+    assert {(r["own"], r["other"]) for r in of("CGP")} == {("block", "-"), ("broken", "-")}
+    in_both = {table1.STUDY.key(run) for run in table1.runs(1)}
+    assert in_both & {table2.STUDY.key(run) for run in of("CGP")}
+    text = table2.section(made_up(table2.STUDY, runs, best_is_last))
+    line = next(line for line in text.splitlines() if line.startswith("| CGP | 88.89"))
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert cells[2] == cells[8]
+    assert cells[4] == cells[6]
+
+
+def test_table_1_says_what_was_chosen_and_who_is_best():
+    text = table1.section(made_up(table1.STUDY, table1.runs(2), best_is_last))
+    assert "The paper leaves open how far censored values are pushed down" in text
+    assert "| HMOCGP | 51.32 | **-5.0 ± 0.0** |" in text
+    assert "NLPD: HMOCGP is the best row." in text
+    worse = table1.section(made_up(table1.STUDY, table1.runs(2), lambda r: -best_is_last(r)))
+    assert "HMOCGP is **not** the best row. NCGP is, by 5.0 ± 0.0 (a clear difference)" in worse
+
+
+def test_folds_are_whole_days_and_hold_every_day_once(data_folder):
+    data = table3._data({"data": "hubs", "pair": "hub14+hub37", "draw": "0"})
+    folds = np.stack([table3._in_fold(data, k, 0) for k in range(table3.FOLDS)])
+    np.testing.assert_array_equal(folds.sum(axis=0), 1)
+    parks = table3._data({"data": "car parks", "pair": "BHMBRCBRG01+BHMBRCBRG02", "draw": "0"})
+    chosen, days = table3._in_fold(parks, 1, 0), parks.time.astype("datetime64[D]")
+    assert not set(days[chosen]) & set(days[~chosen])
+
+
+def test_table_3_has_both_stand_ins_and_the_papers_figures(data_folder):
+    runs = table3.runs(1)
+    assert len(runs) == (3 + 4) * 6 * 3 * 5
+    text = table3.section(made_up(table3.STUDY, runs, lambda r: -best_is_last(r)))
+    assert "### Birmingham car parks" in text
+    assert "### New York areas" in text
+    assert text.count("HMOCGP is the best row") == 6
+    assert "| HMOCGP | 0.61 | 6.98 |" in text
+
+
+def test_table_4_has_the_papers_rows_and_one_more():
+    assert len(table4.PAPER) == 13
+    assert set(new_york.ROWS) - set(table4.PAPER) == {("gaussian", "MOCGP")}
+    runs = new_york.runs(2)
+    assert len({table4.STUDY.key(run) for run in runs}) == len(runs)
+    oracles = [run for run in runs if run["data"] == "truth" and run["family"] != "-"]
+    assert {run["draw"] for run in oracles} == {0}
+    assert not [r for r in runs if r["partner"] == "corrected" and r["model"] in models.SINGLE]
+
+
+def test_table_4_says_which_aims_are_missed():
+    def value(run):
+        if run["data"] == "truth":
+            return 0.7
+        return 0.6 if run["model"] in ("MOCGP", "HMOCGP") else 0.3
+
+    text = table4.section(made_up(table4.STUDY, table4.runs(2), value))
+    assert "| 379 | the paper's kernels | gaussian HMOCGP | 0.300 | 0.600 | 0.700 | 0.750 |" in text
+    assert "75% of the censoring gap is closed, less than 80%" in text
+    assert "outside 0.85 to 0.95" in text
+    # 0.3 is below the paper's Gaussian CGP and HCGP, and above all else at 3711.
+    assert "not above the paper's figure: gaussian CGP, gaussian HCGP." in text
+    assert "### Station 3711 with station 366 corrected" in text
+    assert "hour-of-week mean, uncensored hours only" in text
+
+
+def test_the_gap_has_no_share_where_censoring_costs_nothing():
+    assert np.isnan(table4.gap_closed(0.5, 0.5, 0.5))
+
+
+def test_engines_are_compared_on_runs_that_both_have_done():
+    (first, wanted), (second, others) = engines.runs(1)
+    assert {run["engine"] for run in wanted} == {"natural", "svi"}
+    assert {(run["family"], run["model"]) for run in others} == set(new_york.CHAMPIONS.items())
+    value = lambda run: 2.0 if run["engine"] == "svi" else 3.0  # noqa: E731
+    text = engines.section(made_up(first, wanted, value), made_up(second, others, value))
+    assert "| CGP | 3.0 | 2.0 | -1.0 |" in text
+    assert "| negative binomial HMOCGP | 3.0 | 2.0 | -1.0 |" in text
+
+
+def test_the_page_has_what_there_are_runs_of(tmp_path):
+    runs = table1.runs(1)
+    real = synthetic.STUDY
+    pretended = lambda run: dict.fromkeys(real.results, best_is_last(run))  # noqa: E731
+    study = Study(real.name, real.settings, real.results, pretended)
+    complete(study, runs, tmp_path, jobs=1)
+    text = write_page(tmp_path).read_text(encoding="utf-8")
+    assert "## Table 1" in text
+    assert "## Table 2" not in text
+    assert "## The engines" not in text
+    assert len((tmp_path / "draws.csv").read_text().splitlines()) == 2
+
+
+def test_what_cannot_be_reproduced_is_said(tmp_path):
+    with pytest.raises(ValueError, match=r"what: found 'table9'\. Accepted are 'table1'"):
+        reproduce("table9", tmp_path)
+    with pytest.raises(ValueError, match="draws: found 0"):
+        reproduce("table1", tmp_path, draws=0)
+    assert WHAT[-1] == "all"
+
+
+def test_shares_average_over_draws():
+    rows = made_up(shares.STUDY, shares.runs(2), lambda run: float(run["draw"]))
+    means, errors = shares.by_share(rows, "CGP", "coverage")
+    np.testing.assert_allclose(means, 0.5)
+    np.testing.assert_allclose(errors, 0.5)
+    np.testing.assert_allclose(shares.pit_shares(rows, "CGP"), 0.5)
