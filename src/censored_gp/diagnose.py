@@ -20,6 +20,9 @@ from censored_gp import metrics, targets
 from censored_gp.answers import Answers
 from censored_gp.checks import engine_settings
 from censored_gp.inference import Task, infer
+from censored_gp.inference.elbo import Problem
+from censored_gp.inference.terms import Terms
+from censored_gp.model import Model
 from censored_gp.observations import Observations
 from censored_gp.predict import Prediction
 from censored_gp.runtime import float64
@@ -115,10 +118,26 @@ def hold_out(
     return np.stack(dealt, axis=1)
 
 
-def _without(known: Observations, hidden: Bool[np.ndarray, "N D"]) -> Observations:
-    """Return observations with some cells missing."""
-    lower, upper = np.where(hidden, -np.inf, known.lower), np.where(hidden, np.inf, known.upper)
-    return Observations(lower, upper, known.names)
+@dataclasses.dataclass(frozen=True)
+class _HeldOut(Task):
+    """A task in which some cells count for nothing.
+
+    They keep their places, so that all folds, and the fit to all cells, share a compiled program.
+    """
+
+    hidden: Any = None
+
+    def problem(self, model: Model) -> Problem:
+        """Lay out the cells, those that are hidden without weight."""
+        whole = super().problem(model)
+        outputs = {role: np.array(lmc.outputs) for role, lmc in model.priors.items()}
+        return dataclasses.replace(
+            whole, terms=tuple(self._weighed(part, outputs[part.roles[0]]) for part in whole.terms)
+        )
+
+    def _weighed(self, part: Terms, outputs: Int[np.ndarray, " D"]) -> Terms:
+        counts = ~self.hidden[part.row, outputs[part.column[:, 0]]]
+        return dataclasses.replace(part, weight=part.weight * counts)
 
 
 def cross_predict(
@@ -131,23 +150,22 @@ def cross_predict(
 
     Each refit starts from what was fitted to all cells, which saves most of the time.
     """
-    known = model.observations_ if hidden is None else _without(model.observations_, hidden)
-    count = int(fold.max()) + 1
-    parts = [_refit(model, _without(known, fold == k), use_censoring) for k in range(count)]
-    return CrossPrediction(parts, fold)
+    always = np.zeros(fold.shape, dtype=bool) if hidden is None else hidden
+    each = range(int(fold.max()) + 1)
+    return CrossPrediction([_refit(model, always | (fold == k), use_censoring) for k in each], fold)
 
 
-def _refit(model: Answers, known: Observations, use_censoring: bool) -> Prediction:
-    start, estimator = model.posterior_.model, model.get_params()
-    known.require_observed()
+def _refit(model: Answers, hidden: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
+    """Fit again without some cells."""
+    start, known, settings = model.posterior_.model, model.observations_, model.get_params()
     seen = known if use_censoring else targets.as_seen(known, start.likelihoods)
-    seen = targets.within_support(seen, start.likelihoods)
-    task = Task(
+    task = _HeldOut(
         start,
-        model.units_.apply(seen),
+        model.units_.apply(targets.within_support(seen, start.likelihoods)),
         model._inputs,
-        estimator["inducing_tolerance"],
-        estimator["max_inducing"],
+        settings["inducing_tolerance"],
+        settings["max_inducing"],
+        hidden=hidden,
     )
     with float64():
         # The other engines would take many times longer for about the same answer.
@@ -166,17 +184,15 @@ def scored(
     """
     exact = np.where(truth.is_exact, truth.lower, np.nan)
     log_scores = metrics.nlpd_cells(prediction, truth)
-    inside = [
-        metrics.coverage(prediction, truth, level, per_output=p).expected for p in (True, False)
-    ]
+    each, all_ = (metrics.coverage(prediction, truth, level, per_output=p) for p in (True, False))
     pit = metrics.pit(prediction, truth)
     errors = np.abs(prediction.mean - exact)
     squared = metrics.r2(prediction, exact, per_output=True)
     table = {}
     for d, name in enumerate(truth.names):
         own = metrics.PIT(pit.lower[:, d : d + 1], pit.upper[:, d : d + 1])
-        table[name] = _row(log_scores[:, d], errors[:, d], squared[d], inside[0][d], own)
-    table["all"] = _row(log_scores, errors, _nanmean(squared), inside[1], pit)
+        table[name] = _row(log_scores[:, d], errors[:, d], squared[d], each.expected[d], own)
+    table["all"] = _row(log_scores, errors, _nanmean(squared), all_.expected, pit)
     return table
 
 
@@ -256,8 +272,8 @@ def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[str]:
     if row["coverage"] < level - noise:
         found.append(
             f"its {level:.0%} intervals hold only {row['coverage']:.0%} of the cells held out: "
-            "they are too narrow. Try heteroscedastic=True, a family with heavier tails (student_t, "
-            "negative_binomial), or inputs that explain more."
+            "they are too narrow. Try heteroscedastic=True, a family with heavier tails "
+            "(student_t, negative_binomial), or inputs that explain more."
         )
     # Intervals of counts are whole numbers, and hold more than they promise.
     if row["coverage"] > level + noise and not discrete:
