@@ -12,12 +12,10 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, PyTree
+from jaxtyping import Bool, Float
 
-from censored_gp.inference.information import Information, assemble
-from censored_gp.prior import LMC
-
-Vector = Float[np.ndarray, "P"]
+from censored_gp.inference.elbo import Roles
+from censored_gp.inference.vectors import Vector, to_vector
 
 MIXING_UNIT = 0.5
 """How far a mixing coefficient goes while others (logarithms, or of order 1) go by one."""
@@ -25,20 +23,6 @@ LONGEST_STEP = 1.0
 """Most that any hyper-parameter may move in one step, in these units."""
 LEAST_DAMPING = 1.0
 """Curvature (nats per squared unit) below which a direction is not worth running after."""
-
-
-def to_vector(tree: PyTree) -> Vector:
-    """Put all leaves of a tree in one vector."""
-    return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)])
-
-
-def from_vector(vector: Vector, like: PyTree) -> PyTree:
-    """Undo :func:`to_vector`."""
-    leaves, structure = jax.tree.flatten(like)
-    ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
-    parts = np.split(vector, ends)
-    shaped = [part.reshape(np.shape(leaf)) for part, leaf in zip(parts, leaves, strict=True)]
-    return jax.tree.unflatten(structure, shaped)
 
 
 class Step(NamedTuple):
@@ -54,19 +38,15 @@ class Ascent:
     def __init__(self) -> None:
         self.damping = LEAST_DAMPING
 
-    def step(
-        self, free: dict[str, LMC], gradient: Vector, information: dict[str, Information]
-    ) -> Step:
+    def step(self, free: Roles, gradient: Vector, information: Float[np.ndarray, "P P"]) -> Step:
         """Return (F + D)^-1 g, cut where it would lead too far."""
         vector, mixing = to_vector(free), _is_mixing(free)
-        places = from_vector(np.arange(len(vector)), free)
         unit = np.where(mixing, MIXING_UNIT, 1.0)
         # The covariance has mixing coefficients as squares. One that falls to nought has the
         # curvature g / a besides the information, which itself vanishes there.
         falls = mixing & (gradient * vector < 0)
         bent = np.abs(gradient) / np.where(falls, np.abs(vector), np.inf)
-        curvature = assemble(free, information, places, len(vector))
-        curvature += np.diag(bent + self.damping / unit**2)
+        curvature = information + np.diag(bent + self.damping / unit**2)
         change = np.linalg.solve(curvature, gradient)
         change *= min(1.0, LONGEST_STEP / np.abs(change / unit).max(initial=1e-300))
         return Step(change, float(gradient @ change - 0.5 * change @ curvature @ change))
@@ -85,7 +65,7 @@ class Ascent:
             self.damping = max(self.damping / 2.0, LEAST_DAMPING)
 
 
-def _is_mixing(free: dict[str, LMC]) -> Bool[np.ndarray, "P"]:
+def _is_mixing(free: Roles) -> Bool[np.ndarray, "P"]:
     """Tell which hyper-parameters are coefficients of the mixing."""
     marked = {
         role: eqx.tree_at(

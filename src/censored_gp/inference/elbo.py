@@ -19,11 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from censored_gp.inference.information import Information, information
 from censored_gp.inference.terms import Terms, gradient_of_expectation
 from censored_gp.linalg import cholesky, inverse_lower
 from censored_gp.posterior import Weights, flat, marginals
-from censored_gp.prior import LMC, Geometry, Inducing, feature_slopes, from_free, geometry
+from censored_gp.prior import LMC, Geometry, Inducing, from_free, geometry
 from censored_gp.runtime import AnyArray
 
 Roles = dict[str, LMC]
@@ -62,7 +61,7 @@ class Sites(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """One evaluation of the bound: value, gradient, curvature, and where a full site step leads."""
+    """One evaluation of the bound: value, gradient and the sites that a full step leads to."""
 
     elbo: Float[Array, ""]
     gradient: Roles
@@ -70,8 +69,9 @@ class Evaluation(NamedTuple):
     weights: dict[str, Weights]
     left_out: Float[Array, ""]
     """Largest share of a role's prior variance that its features leave out."""
-    information: dict[str, Information]
-    """Fisher information about the hyper-parameters; of a role without kernels, about its mean."""
+    scores: dict[str, Float[Array, "B D"]]
+    """Squared slopes in the means of the roles without kernels, summed over rows: as these are
+    independent draws of the score, its empirical information."""
 
 
 def natural_parameters(
@@ -151,26 +151,18 @@ def evaluate(
         {role: flat(v) for role, v in variance.items()},
         varies,
     )
-    gradient, target, known = {}, {}, {}
+    gradient, target, scores = {}, {}, {}
     for role, lmc in free.items():
         d_mean, d_variance = (blocked(s[role], lmc.mean.shape[0]) for s in slopes)
         if not varies[role]:
             gradient[role] = eqx.tree_at(lambda m: m.mean, lmc, jnp.sum(d_mean, axis=1))
-            # The rows' slopes are independent draws of a score: their squares add up to it.
-            known[role] = Information(jnp.zeros(()), jnp.sum(d_mean**2, axis=1))
+            scores[role] = jnp.sum(d_mean**2, axis=1)
             continue
         cotangent = surrogate_cotangent(shapes[role], weights[role], sites[role], d_variance)
         gradient[role] = pulls[role](cotangent)[0]
         target[role] = next_sites(mean[role], d_mean, d_variance)
-        known[role] = information(
-            shapes[role],
-            feature_slopes(lmc, problem.inducing[role], inputs, jitter),
-            sites[role].precision,
-            weights[role],
-            tuple(len(z.mask) for z in problem.inducing[role]),
-        )
     left_out = largest_share_left_out(shapes)
-    return Evaluation(value - divergence, gradient, target, weights, left_out, known)
+    return Evaluation(value - divergence, gradient, target, weights, left_out, scores)
 
 
 def largest_share_left_out(shapes: dict[str, Geometry]) -> Float[Array, ""]:

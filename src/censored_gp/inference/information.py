@@ -17,7 +17,9 @@ kernels at a time.
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement, pairwise
+from collections.abc import Mapping
+from functools import partial
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import jax
@@ -25,8 +27,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from censored_gp.inference.elbo import Problem, Roles, Sites
+from censored_gp.inference.vectors import from_vector, to_vector
 from censored_gp.posterior import Weights
-from censored_gp.prior import LMC, Geometry, slopes_of
+from censored_gp.prior import LMC, Geometry, feature_slopes, from_free, geometry, slopes_of
 from censored_gp.runtime import AnyArray
 
 MOST_COUPLED = 4
@@ -53,22 +57,35 @@ def pairs_of(outputs: int) -> Int[np.ndarray, "E 2"]:
 
 
 def information(
+    free: Roles,
+    sites: dict[str, Sites],
+    weights: dict[str, Weights],
+    problem: Problem,
+    jitter: Float[AnyArray, ""],
+) -> dict[str, Information]:
+    """Return the information about every role that varies, at given sites and q(v)."""
+    inputs, found = jnp.asarray(problem.inputs), {}
+    for role, covariance in ((role, own.covariance) for role, own in weights.items()):
+        inducing = problem.inducing[role]
+        shape = geometry(from_free(free[role]), inducing, inputs, jitter)
+        slopes = feature_slopes(free[role], inducing, inputs, jitter)
+        of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
+        precision = jnp.asarray(sites[role].precision)
+        found[role] = jax.vmap(of_block)(shape, slopes, precision, covariance)
+    return found
+
+
+def _of_block(
     shape: Geometry,
-    slopes: Float[Array, "B L N M"],
-    precision: Float[AnyArray, "B N D"],
-    weights: Weights,
+    slopes: Float[Array, "L N M"],
+    precision: Float[Array, "N D"],
+    covariance: Float[Array, "W W"],
     sizes: tuple[int, ...],
 ) -> Information:
-    """Return the information of a role; ``sizes`` are the numbers of columns of its kernels."""
-
-    def of_block(
-        shape: Geometry, slopes: Float[Array, "L N M"], precision: Array, covariance: Array
-    ) -> Information:
-        wide = jnp.concatenate([shape.phi[None], slopes])
-        loading = _loading_information(wide, shape.loading, precision, covariance, sizes)
-        return Information(loading, _mean_information(shape, precision, covariance))
-
-    return jax.vmap(of_block)(shape, slopes, jnp.asarray(precision), weights.covariance)
+    """Return the information about one block; ``sizes`` are the columns of its kernels."""
+    wide = jnp.concatenate([shape.phi[None], slopes])
+    loading = _loading_information(wide, shape.loading, precision, covariance, sizes)
+    return Information(loading, _mean_information(shape, precision, covariance))
 
 
 def _loading_information(
@@ -105,19 +122,14 @@ def _by_kernel(
     rest: Float[Array, "R M R M"],
     sizes: tuple[int, ...],
 ) -> Float[Array, "L Q R L Q R"]:
-    """Return tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)), summed over the kernels' columns."""
-    ends = np.cumsum((0, *sizes))
-    spans = [slice(a, b) for a, b in pairwise(ends)]
-    rows = []
-    for q in spans:
-        # The letters: slope l and rank r of kernel q (column j), slope k and rank s of p (i).
-        parts = [
-            jnp.einsum("silj,rjki->lrks", carried[:, p, :, q], other[:, q, :, p])
-            + jnp.einsum("ljki,rjsi->lrks", between[:, q, :, p], rest[:, q, :, p])
-            for p in spans
-        ]
-        rows.append(jnp.stack(parts, axis=3))
-    return jnp.stack(rows, axis=1)
+    """Return tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)), summed over the kernels' columns.
+
+    The letters: slope l and rank r of one kernel (column j), slope k and rank s of another (i).
+    """
+    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
+    cells = jnp.einsum("silj,rjki->lrksji", carried, other)
+    cells = cells + jnp.einsum("ljki,rjsi->lrksji", between, rest)
+    return jnp.einsum("lrksjp,jq->lqrkps", cells @ member, member)
 
 
 def _mean_information(
@@ -129,21 +141,24 @@ def _mean_information(
 
 
 def assemble(
-    free: dict[str, LMC], found: dict[str, Information], places: dict[str, LMC], count: int
+    free: Roles,
+    found: dict[str, Information],
+    scores: Mapping[str, Float[AnyArray, "B D"]],
 ) -> Float[np.ndarray, "P P"]:
     """Put the information of all roles in one matrix over the vector of hyper-parameters.
 
-    ``places`` holds the position in that vector of every number in ``free``.
+    ``scores`` is the empirical information about the means of the roles without kernels.
     """
+    count = len(to_vector(free))
+    # Where in the vector each number of every role is.
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(count), free))
     total = np.zeros((count, count))
+    for role, own in scores.items():
+        index = places[role].mean.ravel()
+        total[index, index] = np.ravel(own)
     for role, own in found.items():
-        place = jax.tree.map(lambda at: np.asarray(at).astype(int), places[role])
-        if not free[role].varies:
-            index = place.mean.ravel()
-            total[index, index] = np.ravel(own.mean)
-            continue
-        for block, index in enumerate(place.mean):
-            total += _of_loadings(free[role], place, np.asarray(own.loading), block, count)
+        for block, index in enumerate(places[role].mean):
+            total += _of_loadings(free[role], places[role], np.asarray(own.loading), block, count)
             total[np.ix_(index, index)] += np.asarray(own.mean)[block]
     return total
 

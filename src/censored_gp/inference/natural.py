@@ -1,8 +1,8 @@
 """The default engine: natural-gradient steps on the sites, Newton steps on the hyper-parameters.
 
-One evaluation of the bound gives the next sites, and the gradient and expected curvature in the
-hyper-parameters, so the two climb together: every iteration is one site step and one
-hyper-parameter step. Nothing is random.
+One evaluation of the bound gives both the next sites and the gradient in the hyper-parameters, so
+the two climb together: every iteration is one site step and one hyper-parameter step. Nothing is
+random.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.inference.ascent import Ascent, Vector, from_vector, to_vector
+from censored_gp.inference.ascent import Ascent
 from censored_gp.inference.elbo import (
     Evaluation,
     Problem,
@@ -23,8 +23,10 @@ from censored_gp.inference.elbo import (
     Sites,
     evaluate,
 )
+from censored_gp.inference.information import assemble, information
 from censored_gp.inference.report import Progress, Report, silent
 from censored_gp.inference.task import Task
+from censored_gp.inference.vectors import Vector, from_vector, to_vector
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
 from censored_gp.runtime import AnyArray, blas_threads_for
@@ -36,6 +38,8 @@ CALM_STEPS = 3
 MOST_REFINEMENTS = 3
 ENOUGH_CARRIED = 1e-3
 """Share of prior variance that inducing inputs may leave out of the fitted kernels."""
+INFORMATION_AGE = 2
+"""Steps for which the curvature is kept: it changes slowly, and costs as much as an evaluation."""
 LEAST_SLACK = 0.02
 """By how much (nats) the bound may fall in a step in any case: the sites lag behind a little."""
 FIRST_JITTER = 1e-9
@@ -67,6 +71,7 @@ class State:
 
 
 evaluate_compiled = eqx.filter_jit(evaluate)
+information_compiled = eqx.filter_jit(information)
 
 
 @eqx.filter_jit
@@ -96,13 +101,13 @@ class Climb:
     def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
         self.problem, self.settings = problem, settings
         self.jitter = np.asarray(jitter)
-        self.ascent = Ascent()
+        self.ascent, self.information, self.age = Ascent(), np.zeros((0, 0)), INFORMATION_AGE
         self.rho, self.calm, self.refused = 1.0, 0, 0
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
     def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
-        """Evaluate the bound, its gradient and curvature, and the next sites."""
+        """Evaluate the bound, its gradient and the next sites."""
         found = evaluate_compiled(free, sites, self.problem, self.jitter)
         value, gradient = float(found.elbo), to_vector(found.gradient)
         if not np.all(np.isfinite(gradient)):
@@ -139,7 +144,7 @@ class Climb:
 
     def step(self, state: State) -> State:
         """Move sites and hyper-parameters; return the old state where the bound fell."""
-        step = self.ascent.step(state.free, state.gradient, state.evaluation.information)
+        step = self.ascent.step(state.free, state.gradient, self._curvature(state))
         moved = from_vector(to_vector(state.free) + step.change, state.free)
         new = self.evaluate(moved, self._mixed(state))
         self.site_steps += 1
@@ -155,6 +160,17 @@ class Climb:
             self.rho = max(self.rho / 2, 0.1)
         self._settle(step.promised)
         return state
+
+    def _curvature(self, state: State) -> Float[np.ndarray, "P P"]:
+        """Return the information about the hyper-parameters; it may be from some steps ago."""
+        if self.age >= INFORMATION_AGE:
+            found = information_compiled(
+                state.free, state.sites, state.evaluation.weights, self.problem, self.jitter
+            )
+            self.information = assemble(state.free, found, state.evaluation.scores)
+            self.age = 0
+        self.age += 1
+        return self.information
 
     def _mixed(self, state: State) -> dict[str, Sites]:
         """Return the sites after a damped natural-gradient step."""
