@@ -44,6 +44,7 @@ def test_a_capacity_is_a_number_or_a_column():
     ("options", "message"),
     [
         ({"outputs": ""}, "--outputs is missing"),
+        ({"only": "a"}, "--only is for tables .* give --by as well"),
         ({"time": None}, "--time and --inputs are missing"),
         ({"censored": "c_full"}, "--censored: found 'c_full', which is not a column. .*'docks'"),
         ({"capacity": "many"}, "--capacity: found 'many', which is not a column or a number"),
@@ -70,7 +71,8 @@ def test_a_model_file_says_the_same_as_the_options_did():
     found = plan_of_layout(SimpleNamespace(layout_=layout), "m.cgp")
     assert found == Plan(("a", "b"), "t", ("x,y",), censored={"a": "a_full"}, side="left")
     long = Layout(("one", "two"), "t", (), "b", "a")
-    assert plan_of_layout(SimpleNamespace(layout_=long), "m.cgp").outputs == ("a",)
+    found = plan_of_layout(SimpleNamespace(layout_=long), "m.cgp")
+    assert (found.outputs, found.only) == (("a",), ("one", "two"))
     with pytest.raises(BadInput, match=r"m\.cgp was fitted to arrays"):
         plan_of_layout(SimpleNamespace(layout_=None), "m.cgp")
 

@@ -86,6 +86,16 @@ def test_inputs_are_numbers_or_words(read):
         read("s,a,x,w\n7,1,0.5,dry\n,2,1,wet\n", roles=roles)
 
 
+def test_some_outputs_of_a_long_table_keep_their_lines(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("s,t,a\n7,1,1\n\n8,1,2\n9,1,3\n8,2,4\n")
+    wanted = Source(path).read(Roles(numbers=("a",), time="t", by="s")).only("s", ["8", "9"])
+    assert wanted.table["a"].to_pylist() == [2, 3, 4]
+    assert [wanted.line_of(row) for row in range(3)] == ["line 4", "line 5", "line 6"]
+    with pytest.raises(BadInput, match=r"long\.csv, column 's': found no '5', but '8', '9'"):
+        wanted.only("s", ["5"])
+
+
 TIMES = {
     "2024-06-03": "2024-06-03 00:00:00",
     "2024-06-03T05:30:01.25": "2024-06-03 05:30:01.250000",

@@ -72,7 +72,10 @@ def prepared(file: Path, training: Training, files: Files) -> Ready:
 
         before = _loaded(training)
         plan, model = plan_of_layout(before, str(training.load)), clone(before)
-    return Ready(source.read(plan.roles(), not files.ignore_memory), plan, model)
+    wanted = source.read(plan.roles(), not files.ignore_memory)
+    if plan.only:
+        wanted = wanted.only(str(plan.by), plan.only)
+    return Ready(wanted, plan, model)
 
 
 def _fit(ready: Ready, files: Files) -> Fitted:

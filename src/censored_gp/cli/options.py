@@ -75,6 +75,10 @@ class Training:
         str | None,
         _option("--by", text="Of a table with a row per output and time: column of the output."),
     ] = None
+    only: Annotated[
+        list[str] | None,
+        _option("--only", metavar="NAMES", text="With --by: these outputs, and no others."),
+    ] = None
     censored: Annotated[
         list[str] | None,
         _option(

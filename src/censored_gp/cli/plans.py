@@ -12,7 +12,7 @@ from censored_gp.cli.reading import Roles
 
 __all__ = ["Plan", "plan_of_layout", "plan_of_options", "split_names"]
 
-GIVEN = ("outputs", "time", "inputs", "by", "censored", "capacity", "lower", "upper")
+GIVEN = ("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Plan:
     lower: Any = None
     upper: Any = None
     side: str = "right"
+    only: tuple[Any, ...] = ()
+    """Of a long table, the outputs that are wanted; none: all."""
 
     def roles(self) -> Roles:
         """Return the columns to read from the file; only what has bounds may be absent."""
@@ -49,6 +51,7 @@ class Plan:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `fit`."""
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        given.pop("only")
         outputs = self.outputs[0] if self.by is not None else list(self.outputs)
         return given | {"outputs": outputs, "inputs": list(self.inputs) or None}
 
@@ -63,6 +66,8 @@ def plan_of_options(options: Training, names: Sequence[str]) -> Plan:
         )
     if options.time is None and not options.inputs:
         raise BadInput("--time and --inputs are missing: say what explains the outputs.")
+    if options.only and options.by is None:
+        raise BadInput("--only is for tables with a row per output and time: give --by as well.")
     limits = {
         name: _limits(getattr(options, name), names, f"--{name}", outputs)
         for name in ("censored", "capacity", "lower", "upper")
@@ -73,6 +78,7 @@ def plan_of_options(options: Training, names: Sequence[str]) -> Plan:
         split_names(options.inputs, names),
         options.by,
         side=options.side,
+        only=split_names(options.only),
         **limits,
     )
 
@@ -85,9 +91,9 @@ def plan_of_layout(model: Any, name: str) -> Plan:
             f"{name} was fitted to arrays, whose columns have no names to be found in a file. Fit "
             "it to a table: fit(table, outputs=[...], time=...)."
         )
-    outputs = layout.outputs if layout.by is None else (layout.value,)
+    outputs, only = (layout.outputs, ()) if layout.by is None else ((layout.value,), layout.outputs)
     spec = {f.name: getattr(layout.spec, f.name) for f in dataclasses.fields(layout.spec)}
-    return Plan(tuple(outputs), layout.time, tuple(layout.inputs), layout.by, **spec)
+    return Plan(tuple(outputs), layout.time, tuple(layout.inputs), layout.by, only=only, **spec)
 
 
 def split_names(given: Iterable[str] | None, names: Sequence[str] = ()) -> tuple[str, ...]:

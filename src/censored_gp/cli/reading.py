@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,8 @@ __all__ = ["Roles", "Source", "Wanted"]
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+MOST_NAMED = 20
+"""Names in a message at most."""
 
 
 class Wanted(NamedTuple):
@@ -28,6 +30,17 @@ class Wanted(NamedTuple):
     table: Any
     name: str
     line_of: Callable[[int], str]
+
+    def only(self, column: str, wanted: Sequence[Any]) -> Wanted:
+        """Return the rows in which a column has one of the wanted values; each must be there."""
+        words = [str(value) for value in self.table[column].to_pylist()]
+        absent = [value for value in map(str, wanted) if value not in set(words)]
+        if absent:
+            there = ", ".join(map(repr, list(dict.fromkeys(words))[:MOST_NAMED]))
+            raise BadInput(f"{self.name}, column {column!r}: found no {absent[0]!r}, but {there}.")
+        kept = set(map(str, wanted))
+        rows = [row for row, word in enumerate(words) if word in kept]
+        return Wanted(self.table.take(rows), self.name, lambda row: self.line_of(rows[row]))
 
 
 @dataclass(frozen=True)

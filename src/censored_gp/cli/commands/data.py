@@ -9,17 +9,20 @@ import typer
 from censored_gp.cli.arrow import require_pyarrow
 from censored_gp.cli.options import Output, command
 from censored_gp.cli.problems import BadInput
-from censored_gp.cli.worlds import WORLDS, listing, table_of
+from censored_gp.cli.worlds import WORLDS, Choice, listing, table_of
 from censored_gp.cli.writing import check_target, write_table
 
 
 @command("data", "censored-gp data", "censored-gp data bike_share --output bikes.csv")
 def data(
+    choice: Choice,
     name: Annotated[str | None, typer.Argument(help="Which data; none: the list.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which world to simulate.")] = 0,
     output: Output = None,
 ) -> None:
-    """List the data sets there are, or write one as a table."""
+    """List the data sets there are, or write one as a table.
+
+    What is downloaded is checked and kept, so that it is downloaded once.
+    """
     require_pyarrow()
     check_target(output)
     if name is None:
@@ -27,4 +30,4 @@ def data(
         return
     if name not in WORLDS:
         raise BadInput(f"data: found {name!r}. Accepted are {', '.join(WORLDS)}.")
-    write_table(table_of(name, seed), output)
+    write_table(table_of(name, choice), output)

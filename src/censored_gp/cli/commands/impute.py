@@ -37,8 +37,12 @@ def impute(
 
 def _interval(model: Any, probability: float) -> tuple[Any, Any]:
     """Return the ends of the intervals of all training cells, in tables like the given one."""
+    import numpy as np
+
     from censored_gp import frames
 
-    ends = model.imputation().interval(probability)
+    known = model.observations_
+    # Computing is in other units: an exact value must come out as it was seen.
+    ends = [np.clip(c, known.lower, known.upper) for c in model.imputation().interval(probability)]
     low, high = (frames.result(model.layout_, model._rows, cells) for cells in ends)
     return low, high
