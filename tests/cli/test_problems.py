@@ -49,6 +49,12 @@ def test_warnings_are_said_in_words(capsys):
     assert capsys.readouterr().err == "Warning: The fit ran out of iterations.\n"
 
 
+def test_a_warning_about_a_row_is_told_by_its_line(capsys):
+    with explained(), located("t.csv", lambda row: f"line {row + 2}"):
+        warnings.warn("Flag 'f' is missing, first in row 5.", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "Warning: t.csv: Flag 'f' is missing, first in line 7.\n"
+
+
 def test_a_row_of_a_table_is_told_by_its_line():
     with pytest.raises(BadInput) as found, located("t.csv", lambda row: f"line {row + 2}"):
         raise ValueError(

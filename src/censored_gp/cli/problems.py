@@ -63,7 +63,14 @@ def explained() -> Iterator[None]:
 
 @contextlib.contextmanager
 def located(name: str, line_of: Callable[[int], str]) -> Iterator[None]:
-    """Add the place in a file to messages that name the row of a table."""
+    """Add the place in a file to errors and warnings that name the row of a table."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        said = re.sub(r"\brow (\d+)", lambda found: line_of(int(found[1])), str(message))
+        say(f"Warning: {name}: {said}")
+
+    warnings.showwarning = show
     try:
         yield
     except BadInput:
@@ -74,6 +81,8 @@ def located(name: str, line_of: Callable[[int], str]) -> Iterator[None]:
             raise BadInput(f"{name}: {error}") from error
         place = f"{name}, {line_of(int(cell['row']))}, column {cell['column']!r}"
         raise BadInput(f"{place}: {_without_row(str(error), cell)}") from error
+    finally:
+        warnings.showwarning = before
 
 
 def first_failure(array: Any, convert: Callable[[Any], Any]) -> int:
