@@ -15,11 +15,11 @@ import time
 import warnings
 
 import numpy as np
-from new_york import paper_kernels
 
 from censored_gp import HMOCGP, MOCGP
 from censored_gp.datasets import new_york
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.paper.models import paper_kernels
 
 PUBLISHED_ITERATIONS = 9802
 """RMSprop iterations of the paper's published code on these data."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp.linalg import cholesky, inverse_lower, solve_lower
+from censored_gp.linalg import cholesky, inverse_lower, inverse_of_product, solve_lower
 
 BATCHES = [(), (1,), (3,), (2, 2)]
 
@@ -25,6 +25,7 @@ def test_factor_and_solution_are_numpys(shape):
     np.testing.assert_allclose(cholesky(matrix), factor, atol=1e-12)
     np.testing.assert_allclose(solve_lower(factor, right), np.linalg.solve(factor, right))
     np.testing.assert_allclose(inverse_lower(factor), np.linalg.inv(factor), atol=1e-12)
+    np.testing.assert_allclose(inverse_of_product(factor), np.linalg.inv(matrix), atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", BATCHES)

@@ -95,3 +95,11 @@ def solve_lower(
 def inverse_lower(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
     """Return L^-1 for a lower triangular L."""
     return solve_lower(factor, jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
+
+
+def inverse_of_product(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
+    """Return (L L')^-1 for a lower triangular L."""
+    identity = jnp.eye(factor.shape[-1])
+    return jnp.vectorize(lambda l: _backward(l, _forward(l, identity)), signature="(p,p)->(p,p)")(
+        factor
+    )

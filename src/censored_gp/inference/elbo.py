@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from censored_gp.inference.terms import Terms, gradient_of_expectation
-from censored_gp.linalg import cholesky, inverse_lower
+from censored_gp.linalg import cholesky, inverse_of_product
 from censored_gp.posterior import Weights, flat, marginals
 from censored_gp.prior import LMC, Geometry, Inducing, from_free, geometry
 from censored_gp.runtime import AnyArray
@@ -99,11 +99,10 @@ def solve_weights(
 ) -> tuple[Weights, Float[Array, ""]]:
     """Return q(v) = N(P^-1 b, P^-1) and KL(q(v) || N(0, I)), summed over the blocks."""
     factor = cholesky(precision)
-    inverse = inverse_lower(factor)
-    covariance = jnp.swapaxes(inverse, 1, 2) @ inverse
+    covariance = inverse_of_product(factor)
     mean = jnp.einsum("bwu,bu->bw", covariance, linear)
     log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)))
-    trace = jnp.sum(inverse**2)
+    trace = jnp.sum(jnp.diagonal(covariance, axis1=1, axis2=2))
     divergence = 0.5 * (trace + jnp.sum(mean**2) - mean.size + log_det)
     return Weights(mean, covariance), divergence
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from censored_gp.linalg import cholesky, inverse_lower, solve_lower
+from censored_gp.linalg import cholesky, inverse_of_product, solve_lower
 from censored_gp.posterior import Weights
 from censored_gp.prior import LMC, Geometry, grams
 
@@ -139,8 +139,7 @@ def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -
     psi = _stacked_features(shape)
     left_out = jnp.swapaxes(shape.left_out, 1, 2).reshape(psi.shape[:2])
     scaled = jnp.swapaxes(psi / (left_out + noise[:, None])[..., None], 1, 2)
-    inverse = inverse_lower(cholesky(scaled @ psi + jnp.eye(psi.shape[2])))
-    conditional = jnp.swapaxes(inverse, 1, 2) @ inverse
+    conditional = inverse_of_product(cholesky(scaled @ psi + jnp.eye(psi.shape[2])))
     gain = conditional @ scaled
     mean = jnp.einsum("bwp,bp->bw", gain, q.shift.reshape(len(psi), -1))
     spread = gain @ together(q.factor)
