@@ -80,11 +80,11 @@ def test_only_oracles_see_the_truth(data_folder):
 def test_simple_methods_do_what_they_say(data_folder):
     data = new_york(0)
     use = np.arange(len(data.time)) < data.split[0]
-    weekly = _weekly("3711", data, data.truth[:, 0], use)
+    weekly = _weekly(data, data.truth[:, 0], use)
     assert models.point_scores(weekly[data.test], data.truth[data.test, 0])["r2"] == pytest.approx(
         0.605, abs=0.001
     )
-    boosted = _boosted("3711", data, data.truth[:, 0], use)
+    boosted = _boosted(data, data.truth[:, 0], use)
     assert models.point_scores(boosted[data.test], data.truth[data.test, 0])["r2"] > 0.6
 
 

@@ -1,6 +1,7 @@
 """Citi Bike's public trip files, counted by station and hour, in their old and new layouts."""
 
 import csv
+import functools
 import io
 import zipfile
 from collections import Counter
@@ -37,6 +38,8 @@ PAPER_MONTHS = ("2018-05", "2018-06", "2018-07", "2018-08")
 
 Counts = Counter[tuple[str, str]]
 """How often, by station and hour (`2018-06-01T08`)."""
+_Series = dict[str, Float[np.ndarray, " N"]]
+"""Counts by station, in the order of time."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +68,22 @@ def citibike(
     by the ids in the files, which changed in 2021.
     """
     folder = folder or cache_folder()
-    pickups, dropoffs = Counts(), Counts()
+    time = np.concatenate([_hours_of(month) for month in months])
+    flows: tuple[_Series, _Series] = ({}, {})
     for month in months:
         path = _month(month, address, checksums or {}, folder, progress)
-        for total, part in zip((pickups, dropoffs), _counted(path, month, folder), strict=True):
-            total.update(part)
-    found = sorted({station for station, _ in (*pickups, *dropoffs)})
+        for series, counts in zip(flows, _counted(path, month, folder), strict=True):
+            _add(series, counts, time)
+    found = sorted(flows[0].keys() | flows[1].keys())
     wanted = tuple(found if stations is None else stations)
     absent = [name for name in wanted if name not in found]
     if absent:
         raise ValueError(f"No trips from or to station {', '.join(absent)} in {', '.join(months)}.")
-    time = np.concatenate([_hours_of(month) for month in months])
-    return StationHours(wanted, time, _cells(pickups, time, wanted), _cells(dropoffs, time, wanted))
+    none = np.zeros(len(time))
+    pickups, dropoffs = (
+        np.stack([series.get(name, none) for name in wanted], axis=1) for series in flows
+    )
+    return StationHours(wanted, time, pickups, dropoffs)
 
 
 def count_trips(file: IO[str], name: str = "trips") -> tuple[Counts, Counts]:
@@ -133,11 +140,17 @@ def four_stations(
 
     Needs the internet the first time: four files of about 350 MB in all.
     """
-    hours = citibike(PAPER_MONTHS, folder=folder, progress=progress)
+    hours = _papers_hours(folder or cache_folder(), progress)
     return {
         station: with_partner(hours, station, seed, "2018-06-01T00", (732, 293, 440))
         for station in PAPER_STATIONS
     }
+
+
+@functools.lru_cache(1)
+def _papers_hours(folder: Path, progress: bool) -> StationHours:
+    """Return all stations in the paper's months; reading them takes a while, so they are kept."""
+    return citibike(PAPER_MONTHS, folder=folder, progress=progress)
 
 
 def _month(
@@ -223,17 +236,13 @@ def _hours_of(month: str) -> Shaped[np.ndarray, " N"]:
     return np.arange(first.astype("datetime64[h]"), (first + 1).astype("datetime64[h]"))
 
 
-def _cells(
-    counts: Counts, time: Shaped[np.ndarray, " N"], stations: tuple[str, ...]
-) -> Float[np.ndarray, "N D"]:
+def _add(series: _Series, counts: Counts, time: Shaped[np.ndarray, " N"]) -> None:
+    """Add counts to the series of their stations."""
     hours = {str(hour): row for row, hour in enumerate(time)}
-    columns = {station: d for d, station in enumerate(stations)}
-    cells = np.zeros((len(time), len(stations)))
     for (station, hour), count in counts.items():
         # Trips that began or ended outside the months are in the files too.
-        if station in columns and hour in hours:
-            cells[hours[hour], columns[station]] += count
-    return cells
+        if hour in hours:
+            series.setdefault(station, np.zeros(len(time)))[hours[hour]] += count
 
 
 def _most_correlated(seen: Float[np.ndarray, "N D"], own: int) -> int:

@@ -9,13 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 from threadpoolctl import threadpool_limits
 
-from censored_gp.datasets import CensoredDemand, new_york, new_york_2016
+from censored_gp.datasets import CensoredDemand, four_stations, new_york, new_york_2016
 from censored_gp.observations import Observations
 from censored_gp.paper.models import (
     IGNORING,
     SINGLE,
     build,
     covered,
+    imputed,
     paper_kernels,
     paper_likelihood,
     point_scores,
@@ -25,9 +26,20 @@ from censored_gp.paper.models import (
 )
 from censored_gp.paper.runs import Settings, Study
 
-__all__ = ["BLOCKS", "REFERENCES", "ROWS", "STATIONS", "STUDY", "runs", "stations"]
+__all__ = [
+    "BLOCKS",
+    "REFERENCES",
+    "ROWS",
+    "STATIONS",
+    "STUDY",
+    "downloaded_runs",
+    "runs",
+    "stations",
+]
 
 STATIONS = ("3711", "379", "3386")
+FOUR_STATIONS = ("3711", "379", "3386", "2002")
+"""The paper's own, of which the files at hand have one."""
 PARTNERS = {"3711": "366", "379": "523", "3386": "393"}
 BLOCKS = ("paper", "own")
 """The paper's kernels, links and rain only; or the package's defaults."""
@@ -50,6 +62,8 @@ REFERENCES = tuple((method, seen) for method in ("hour-of-week mean", "boosting"
 def stations(settings: Settings) -> CensoredDemand:
     """Return the data of a run: a station with its partner and one draw of the censoring."""
     draw = int(settings["draw"])
+    if settings["partner"] == "downloaded":
+        return four_stations(draw, progress=False)[settings["station"]]
     if settings["station"] == "3711":
         return new_york(draw, corrected=settings["partner"] == "corrected")
     return new_york_2016(settings["station"], draw)
@@ -60,7 +74,7 @@ def run(settings: Settings) -> dict[str, float]:
     data = stations(settings)
     if settings["family"] == "-":
         return _reference(settings, data)
-    weather = (PAPER_WEATHER if settings["block"] == "paper" else OWN_WEATHER)[settings["station"]]
+    weather = _weather(settings)
     start = time.perf_counter()
     model = _model(settings, data, weather)
     model.fit(data.inputs(*weather, rows=data.train), _training(settings, data))
@@ -74,6 +88,13 @@ def run(settings: Settings) -> dict[str, float]:
         "converged": float(model.report_.converged),
         "fit_seconds": seconds,
     }
+
+
+def _weather(settings: Settings) -> tuple[str, ...]:
+    """Return the weather that is used; trip files have none."""
+    if settings["partner"] == "downloaded":
+        return ()
+    return (PAPER_WEATHER if settings["block"] == "paper" else OWN_WEATHER)[settings["station"]]
 
 
 def _model(settings: Settings, data: CensoredDemand, weather: tuple[str, ...]) -> Any:
@@ -105,13 +126,13 @@ def _of_censored_hours(
     model: Any, data: CensoredDemand, weather: tuple[str, ...]
 ) -> dict[str, float]:
     """Return scores of the true demand in the censored training hours, given their bounds."""
-    hidden = np.where(data.censored, data.truth, np.nan)[data.train, 0]
-    exact = not model.use_censoring or not model.observations_.is_right[:, 0].any()
-    found = (
-        model.predict_distribution(data.inputs(*weather, rows=data.train))
-        if exact
-        else model.imputation()
-    )
+    hours = np.flatnonzero(data.censored[data.train, 0])
+    hidden = data.truth[data.train, 0][hours]
+    if model.use_censoring and model.observations_.is_right[hours, 0].any():
+        found = imputed(model, hours)
+    else:
+        inputs = data.inputs(*weather, rows=data.train)
+        found = model.predict_distribution({name: c[hours] for name, c in inputs.items()})
     return {
         "coverage_censored": covered(found, hidden),
         "mae_censored": point_scores(found.mean[:, 0], hidden)["mae"],
@@ -127,13 +148,13 @@ def _reference(settings: Settings, data: CensoredDemand) -> dict[str, float]:
     use[data.train.stop :] = False
     predict = _weekly if settings["model"] == "hour-of-week mean" else _boosted
     start = time.perf_counter()
-    predicted = predict(settings["station"], data, values[:, 0], use)[data.test]
+    predicted = predict(data, values[:, 0], use)[data.test]
     seconds = time.perf_counter() - start
     return point_scores(predicted, data.truth[data.test, 0]) | {"fit_seconds": seconds}
 
 
 def _weekly(
-    station: str, data: CensoredDemand, values: Float[np.ndarray, " N"], use: Bool[np.ndarray, " N"]
+    data: CensoredDemand, values: Float[np.ndarray, " N"], use: Bool[np.ndarray, " N"]
 ) -> Float[np.ndarray, " N"]:
     """Predict the mean of the same hour of the week, else of the same hour of the day."""
     hour = data.time.astype("datetime64[h]").astype(int)
@@ -147,14 +168,18 @@ def _weekly(
 
 
 def _boosted(
-    station: str, data: CensoredDemand, values: Float[np.ndarray, " N"], use: Bool[np.ndarray, " N"]
+    data: CensoredDemand, values: Float[np.ndarray, " N"], use: Bool[np.ndarray, " N"]
 ) -> Float[np.ndarray, " N"]:
     """Predict by scikit-learn's histogram booster, from hour, weekday and the paper's weather."""
     # Imported when asked for: it is slow to load.
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     hour = data.time.astype("datetime64[h]").astype(int)
-    columns = [hour % 24, (hour // 24 + 4) % 7, *(data.weather[w] for w in PAPER_WEATHER[station])]
+    columns = [
+        hour % 24,
+        (hour // 24 + 4) % 7,
+        *(data.weather[w] for w in ("rain",) if w in data.weather),
+    ]
     table = np.stack(columns, axis=1)
     # Its threads wait for each other on a busy machine.
     with threadpool_limits(1):
@@ -197,4 +222,18 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
               for b, f, m in block_rows if m not in SINGLE for d in seeds]  # fmt: skip
     simple = [_run(s, d, "-", "-", method, data=seen, engine="-")
               for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
+    return found + simple
+
+
+def downloaded_runs(draws: int, engine: str = "natural") -> list[Settings]:
+    """Return the runs of the paper's own four stations, from trip files that are downloaded.
+
+    >>> len(downloaded_runs(1))
+    136
+    """
+    found = [_run(s, d, b, f, m, partner="downloaded", engine=engine) for f, m in ROWS
+             for b in BLOCKS for s in FOUR_STATIONS for d in range(draws)]  # fmt: skip
+    simple = [_run(s, d, "-", "-", method, data=seen, partner="downloaded", engine="-")
+              for method, seen in REFERENCES for s in FOUR_STATIONS
+              for d in range(draws)]  # fmt: skip
     return found + simple

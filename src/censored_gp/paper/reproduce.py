@@ -7,13 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from censored_gp.paper import engines, page, shares, synthetic, table1, table2, table3, table4
+from censored_gp.datasets import four_stations
+from censored_gp.paper import (
+    engines,
+    new_york,
+    page,
+    shares,
+    synthetic,
+    table1,
+    table2,
+    table3,
+    table4,
+)
 from censored_gp.paper.runs import Settings, Study, complete, read_runs
 
 __all__ = ["WHAT", "reproduce", "write_page"]
 
 TABLES = {"table1": table1, "table2": table2, "table3": table3, "table4": table4}
-WHAT = (*TABLES, "figures", "engines", "all")
+WHAT = (*TABLES, "figures", "engines", "stations", "all")
+ALL = (*TABLES, "figures", "engines")
+"""What needs no internet."""
 INTRODUCTION = """\
 # Results
 
@@ -40,7 +53,9 @@ def reproduce(
 
     Parameters
     ----------
-    what : one of "table1", "table2", "table3", "table4", "figures", "engines", "all"
+    what : one of "table1", "table2", "table3", "table4", "figures", "engines", "stations", "all"
+        "stations" is table 4 with the paper's own four stations, from trip files that are
+        downloaded; it is not part of "all".
     folder : where the page, the figures and the CSV files go
     draws : how many draws; None: as many as each table is meant to have
     jobs : how many fits at a time; None: as many as there are cores
@@ -80,13 +95,17 @@ def write_page(folder: Path) -> Path:
 
 
 def _parts(what: str) -> list[str]:
-    return [part for part in WHAT if part != "all"] if what == "all" else [what]
+    return list(ALL) if what == "all" else [what]
 
 
 def _wanted(part: str, draws: int | None, engine: str) -> list[tuple[Study, list[Settings]]]:
     """Return the runs of a part, by study."""
     if part == "engines":
         return engines.runs(min(draws or engines.DRAWS, engines.DRAWS))
+    if part == "stations":
+        # Once before the workers start, or each of them would download the files.
+        four_stations(0)
+        return [(table4.STUDY, new_york.downloaded_runs(draws or table4.DRAWS, engine))]
     if part == "figures":
         return [(shares.STUDY, shares.runs(draws or shares.DRAWS, engine))]
     table = TABLES[part]
