@@ -123,3 +123,47 @@ def test_the_noise_of_the_pair_has_its_scale():
 
 def _drawn(seed):
     return simulate.synthetic_pair(seed=seed)
+
+
+WORLDS = {
+    "car parks": simulate.car_park,
+    "shop": simulate.shop,
+    "water": simulate.water_samples,
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_worlds_keep_the_truth_behind_what_is_seen(world):
+    found, again, other = (WORLDS[world](seed=s) for s in (3, 3, 4))
+    truth = getattr(found, "truth", None) if world == "water" else found.demand
+    np.testing.assert_array_equal(found.observed, again.observed)
+    assert not np.array_equal(found.observed, other.observed)
+    np.testing.assert_array_equal(found.observed[~found.censored], truth[~found.censored])
+    assert 0.08 < found.censored.mean() < 0.6
+    known = found.observations()
+    assert np.all((known.lower <= truth) & (truth <= known.upper))
+    assert set(found.names) <= set(found.table())
+    assert set(found.inputs()) <= set(found.table())
+
+
+def test_car_parks_are_full_where_more_would_come_and_counted_in_opening_hours():
+    world = simulate.car_park(days=7, parks=3, spaces=100)
+    np.testing.assert_array_equal(world.censored, world.demand >= world.capacity)
+    hours = world.time.astype("datetime64[h]").astype(int) % 24
+    assert (hours.min(), hours.max()) == simulate.parking.OPEN
+    assert np.corrcoef(world.demand.T)[0, 1] > 0.7
+
+
+def test_promotions_sell_and_sell_out():
+    world = simulate.shop(days=600, seed=1)
+    on = world.promotion == 1
+    assert world.demand[on].mean() > 1.3 * world.demand[~on].mean()
+    assert world.censored[on].mean() > world.censored[~on].mean()
+    weekday = (world.time.astype(int) + 3) % 7
+    assert world.demand[weekday == 5].mean() > 1.5 * world.demand[weekday == 6].mean()
+
+
+def test_detection_limits_fall_over_the_years():
+    world = simulate.water_samples(300)
+    assert np.all(np.diff(world.limit[:, 0]) <= 0)
+    assert set(world.limit.ravel()) == set(simulate.chemistry.LIMITS)

@@ -1,0 +1,30 @@
+"""Small worlds whose truth is known: bikes, car parks, a shop, a river, and the paper's table 1.
+
+Plain numpy. A seed makes a world; the same seed makes the same world.
+"""
+
+from censored_gp.simulate.bikes import (
+    STOCK_AFTER_REBALANCING,
+    TIME_OF_REBALANCING,
+    BikeShare,
+    bike_share,
+)
+from censored_gp.simulate.chemistry import WaterSamples, water_samples
+from censored_gp.simulate.pair import SyntheticPair, synthetic_pair
+from censored_gp.simulate.parking import CarPark, car_park
+from censored_gp.simulate.shop import Shop, shop
+
+__all__ = [
+    "STOCK_AFTER_REBALANCING",
+    "TIME_OF_REBALANCING",
+    "BikeShare",
+    "CarPark",
+    "Shop",
+    "SyntheticPair",
+    "WaterSamples",
+    "bike_share",
+    "car_park",
+    "shop",
+    "synthetic_pair",
+    "water_samples",
+]
