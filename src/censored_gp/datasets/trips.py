@@ -138,7 +138,7 @@ def four_stations(
 ) -> dict[str, CensoredDemand]:
     """Download the paper's months; return its four stations, each with its partner.
 
-    Needs the internet the first time: four files of about 350 MB in all.
+    Needs the internet the first time: four files, hundreds of megabytes in all.
     """
     hours = _papers_hours(folder or cache_folder(), progress)
     return {
