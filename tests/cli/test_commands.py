@@ -290,7 +290,7 @@ def test_compare_is_asked_for_models_and_likelihoods(here, run, asked):
     assert settings["models"] == ["NCGP", "MOCGP"]
     assert settings["likelihoods"] == ["gaussian"]
     assert settings["outputs"] == ["station_1", "station_2"]
-    assert settings["folds"] == 2
+    assert (settings["folds"], settings["random_state"]) == (2, 0)
     succeeded(run("compare bikes.csv --load bikes.cgp --likelihoods poisson,gaussian"))
     assert found["compare"][1]["likelihoods"] == ["poisson", "gaussian"]
     assert len(found["compare"][1]["models"]) == 6

@@ -48,6 +48,8 @@ def compare(
             models=[name.upper() for name in names or MODELS],
             likelihoods=list(families),
             folds=folds,
+            random_state=training.seed,
+            settings={"max_iterations": model.max_iterations},
             **plan.arguments(),
         )
     write_table(table, output)
