@@ -38,6 +38,13 @@ class BikeShare:
         """Return the columns that explain demand: time and rain."""
         return {"time": self.time, "rain": self.rain}
 
+    def table(self) -> dict[str, np.ndarray]:
+        """Return what an operator has: pickups, and for each station whether it was empty."""
+        columns: dict[str, np.ndarray] = dict(self.inputs())
+        for d, name in enumerate(self.names):
+            columns |= {name: self.observed[:, d], f"{name}_empty": self.censored[:, d]}
+        return columns
+
     def observations(self) -> Observations:
         """Return what an operator knows of demand, as bounds."""
         upper = np.where(self.censored, np.inf, self.observed)
