@@ -34,7 +34,8 @@ def times_ahead(
     """
     if (periods is None) == (until is None):
         raise ValueError(
-            "forecast: give periods=... (how many times ahead), or until=... (a time)."
+            f"forecast: found periods={periods!r} and until={until!r}. Accepted is one: how many "
+            "times ahead, or up to which time."
         )
     step = round(3600 * spacing(times.astype(np.int64) / 3600.0))
     if step <= 0:

@@ -151,13 +151,15 @@ def build(make: Any, columns: Mapping[Any, Any]) -> Any:
     """
     if make == "dict":
         return {label: np.asarray(values) for label, values in columns.items()}
+    series = {str(label): v for label, v in columns.items() if isinstance(v, nw.Series)}
     made = {
-        str(label): values
-        if isinstance(values, nw.Series)
-        else nw.new_series(str(label), _storable(values), backend=make)
+        str(label): nw.new_series(str(label), _storable(values), backend=make)
         for label, values in columns.items()
+        if str(label) not in series
     }
-    return nw.from_dict(made, backend=make).to_native()
+    # Series are added afterwards: pandas' would lose their time zone in from_dict.
+    frame = nw.from_dict(made, backend=make).with_columns(*(v.alias(k) for k, v in series.items()))
+    return frame.select(list(map(str, columns))).to_native()
 
 
 def _storable(values: Any) -> Any:
