@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from censored_gp import datasets, kernels, likelihoods, metrics, simulate
+    from censored_gp.comparison import compare
     from censored_gp.estimator import CensoredGP
     from censored_gp.files import load
     from censored_gp.observations import Observations
@@ -26,6 +27,7 @@ __all__ = [
     "Observations",
     "Prediction",
     "__version__",
+    "compare",
     "datasets",
     "kernels",
     "likelihoods",
@@ -38,6 +40,7 @@ HOMES = {
     "CensoredGP": "estimator",
     "Observations": "observations",
     "Prediction": "predict",
+    "compare": "comparison",
     "load": "files",
     **dict.fromkeys(("CGP", "HCGP", "HMOCGP", "MOCGP", "MONCGP", "NCGP"), "presets"),
 }
