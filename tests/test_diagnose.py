@@ -62,7 +62,7 @@ def test_every_cell_is_predicted_by_a_model_that_has_not_seen_it(model):
     slow = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
     slow.fit(np.linspace(0, 12, N)[:, None], part)
     mean = slow.predict_distribution(np.linspace(0, 12, N)[:, None]).mean
-    np.testing.assert_allclose(fast[hidden], mean[hidden], atol=0.02)
+    np.testing.assert_allclose(fast[hidden], mean[hidden], atol=0.1)
 
 
 def test_whole_days_are_held_out_of_each_output():
