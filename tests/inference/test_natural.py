@@ -15,6 +15,7 @@ import small
 from censored_gp.inference import ENGINES, infer, natural
 from censored_gp.inference.elbo import evaluate
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.likelihoods import Gaussian
 from censored_gp.posterior import Posterior
 from censored_gp.runtime import float64
 
@@ -113,3 +114,18 @@ def test_an_unknown_engine_is_refused_by_name():
     with pytest.raises(ValueError, match=r"'magic'.*'natural', 'svi', 'nuts'"):
         infer("magic", small.separate())
     assert ENGINES == ("natural", "svi", "nuts")
+
+
+@pytest.mark.parametrize("most", [8, 80])
+def test_inducing_inputs_are_picked_anew_within_the_same_number_of_steps(most, monkeypatch):
+    """A start that is too smooth needs few inducing inputs, and what it leads to needs more."""
+    monkeypatch.setattr("censored_gp.prior.FEW_DISTINCT", 4)
+    kernels = {"mean": (small.RBF(6.0),), "scale": ()}
+    task = small.make_task((Gaussian(),), kernels, rows=60, censored=0.0, tolerance=1e-3)
+    few = task.problem(task.model).inducing["mean"][0].size
+    posterior, report = natural.fit(task, NaturalSettings(max_iterations=most))
+    inducing = posterior.inducing["mean"][0]
+    assert posterior.weights["mean"].mean.shape[1] == len(inducing.mask)
+    assert report.site_steps <= most + NaturalSettings().warm_up
+    if most > 50:
+        assert inducing.size > few

@@ -35,7 +35,7 @@ MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
 CALM_STEPS = 3
 """Iterations in a row without a change after which the bound has settled."""
-MOST_REFINEMENTS = 3
+MOST_REFINEMENTS = 2
 ENOUGH_CARRIED = 1e-3
 """Share of prior variance that inducing inputs may leave out of the fitted kernels."""
 INFORMATION_AGE = 2
@@ -246,19 +246,22 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     """
     settings = settings or NaturalSettings()
     problem, end, jitter, reports = _start(task, settings)
-    for _ in range(MOST_REFINEMENTS):
-        if reports[-1].status == "interrupted":
+    finer, left = problem, settings.max_iterations
+    # A finer problem is taken up only to climb on it: the weights belong to its inducing inputs.
+    for refinement in range(1 + MOST_REFINEMENTS):
+        if reports[-1].status == "interrupted" or left <= 0:
             break
+        problem, own = finer, dataclasses.replace(settings, max_iterations=left)
         end, jitter, report = climb(
-            problem, end.free, end.sites, settings, task.progress, first_jitter=jitter
+            problem, end.free, end.sites, own, task.progress, first_jitter=jitter
         )
         reports.append(report)
-        if end.evaluation.left_out < ENOUGH_CARRIED:
+        left -= report.site_steps
+        if end.evaluation.left_out < ENOUGH_CARRIED or refinement == MOST_REFINEMENTS:
             break
         finer = task.problem(task.with_priors(_constrained(end.free)))
         if finer.inducing_size <= problem.inducing_size:
             break
-        problem = finer
     model = task.with_priors(_constrained(end.free))
     posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.asarray(jitter))
     return jax.tree.map(np.asarray, posterior), _joined(reports)
