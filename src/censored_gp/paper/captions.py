@@ -12,9 +12,9 @@ CAPTIONS = {
     "most likely under a mean that meets it. Right: a censored one is the more likely the higher "
     "the mean; with more noise the mean must be higher for the same likelihood.",
     "overlap": "The four overlap scenarios of table 2, in one draw.",
-    "calibration": "Calibration at censored points of synthetic worlds. Left: where the truth "
-    "falls in the predicted distribution; flat is right. Right: how much of the truth the "
-    "90 % intervals hold, by the share that is censored.",
+    "calibration": "Calibration at censored points of synthetic worlds. Left: how much of the "
+    "truth lies below each predicted quantile; the diagonal is right, above it predictions are "
+    "too high. Right: how much of it the 90 % intervals hold, by the share that is censored.",
     "shares": "Error at censored points against the share that is censored, in standard "
     "deviations of the output; means over draws with standard errors.",
 }

@@ -87,7 +87,13 @@ def synthetic_comparison(folder: Path) -> Figure:
             ax = grid[d, column]
             _pair(ax, pair, d)
             ax.fill_between(pair.x, low[:, d], high[:, d], color=COLOURS[name], alpha=0.25, lw=0)
-            ax.plot(pair.x, prediction.mean[:, d], color=COLOURS[name], lw=1.8, label="model")
+            ax.plot(
+                pair.x,
+                prediction.mean[:, d],
+                color=COLOURS[name],
+                lw=1.8,
+                label="model (mean, 90 %)",
+            )
         grid[0, column].set_title(name)
     for d in (0, 1):
         grid[d, 0].set_ylabel(f"output {d + 1}")
@@ -154,15 +160,16 @@ def calibration(folder: Path) -> Figure:
     """Draw where the truth falls in the predictions, and coverage by censoring share."""
     rows = read_runs(shares.STUDY, folder)
     figure, (left, right) = _pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    middles = (np.arange(shares.BINS) + 0.5) / shares.BINS
+    levels = np.linspace(0.0, 1.0, shares.BINS + 1)
     for model in MODELS:
         style = _style(model)
-        left.plot(middles, shares.BINS * shares.pit_shares(rows, model), **style)
+        below = np.concatenate([[0.0], np.cumsum(shares.pit_shares(rows, model))])
+        left.plot(levels + _aside(model), below, **style)
         means, errors = shares.by_share(rows, model, "coverage")
-        right.errorbar(shares.SHARES, means, errors, capsize=2, **style)
-    left.axhline(1.0, color=BLACK, ls="--", lw=1)
+        right.errorbar(_shares(model), means, errors, capsize=2, **style)
+    left.plot([0, 1], [0, 1], color=BLACK, ls="--", lw=1)
     right.axhline(0.9, color=BLACK, ls="--", lw=1)
-    left.set(title="PIT of the censored truth", xlabel="P(Y ≤ truth)", ylabel="density")
+    left.set(title="PIT", xlabel="predicted probability", ylabel="share of the truth below")
     right.set(title="90 % intervals", xlabel="share censored", ylabel="truth covered", ylim=(0, 1))
     _legend_below(figure, right)
     return figure
@@ -174,7 +181,7 @@ def error_by_share(folder: Path) -> Figure:
     figure, ax = _pyplot().subplots(figsize=(7, 4.4), layout="constrained")
     for model in MODELS:
         means, errors = shares.by_share(rows, model, "relative_error")
-        ax.errorbar(shares.SHARES, means, errors, capsize=2, **_style(model))
+        ax.errorbar(_shares(model), means, errors, capsize=2, **_style(model))
     ax.set(xlabel="share censored", ylabel="mean absolute error / sd", ylim=(0, None))
     _legend_below(figure, ax)
     return figure
@@ -210,6 +217,15 @@ def _style(model: str) -> dict[str, Any]:
     dashes = "--" if model in ("NCGP", "MONCGP") else "-"
     return {"color": COLOURS[model], "marker": MARKERS[model], "ls": dashes, "ms": 6,
             "lw": 1.6, "label": model}  # fmt: skip
+
+
+def _aside(model: str) -> float:
+    """Return a small shift to the side, or models that agree would hide each other."""
+    return 0.004 * (MODELS.index(model) - 2.5)
+
+
+def _shares(model: str) -> list[float]:
+    return [share + _aside(model) for share in shares.SHARES]
 
 
 def _legend_below(figure: Figure, ax: Axes) -> None:
