@@ -80,7 +80,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     >>> import numpy as np, tempfile
     >>> from censored_gp import CensoredGP, load
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> y = np.minimum(np.sin(X[:, 0]), 0.6)
+    >>> y = np.minimum(np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0]), 0.6)
     >>> model = CensoredGP(heteroscedastic=False).fit(X, y, censored=y >= 0.6)
     >>> path = save(model, tempfile.mkdtemp() + "/sine.cgp")
     >>> bool(np.all(load(path).predict(X) == model.predict(X)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import censored_gp
-from censored_gp import cli
+from censored_gp import cli, comparison
 from censored_gp.cli import fitting
 from censored_gp.cli.options import COMMANDS
 
@@ -283,7 +283,7 @@ def test_forecast_is_asked_for_periods_or_a_time(here, run, asked):
 
 
 def test_compare_is_asked_for_models_and_likelihoods(here, run, asked):
-    found = asked(censored_gp, "compare")
+    found = asked(comparison, "compare")
     succeeded(run(COMMANDS["compare"].examples[0]))
     (table,), settings = found["compare"]
     assert len(table) == 48

@@ -64,4 +64,5 @@ def test_a_command_stops_with_exit_code_2(run, folder, monkeypatch):
     assert result.exit_code == 2
     assert "bikes.csv: fitting 48 rows of 1 output(s) needs about 0.7 GB" in result.stderr
     monkeypatch.setattr(memory, "available", lambda: 1e3)
-    assert "bikes.csv: reading 49 rows of 2 columns" in run(line).stderr
+    long = f"fit {folder}/bikes.csv --outputs station_1 --by rain --time time"
+    assert "bikes.csv: reading 49 rows of 3 columns" in run(long).stderr

@@ -171,6 +171,21 @@ def test_a_bad_file_ends_the_command_and_leaves_nothing(run, tmp_path, content, 
     assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
 
 
+def test_a_bad_packed_file_is_told(read):
+    packed = gzip.compress(GOOD.encode() * 50)
+    middle = len(packed) // 2
+    for bad in (packed[:middle], GOOD.encode(), packed[:middle] + b"12345" + packed[middle + 5 :]):
+        with pytest.raises(BadInput, match=r"a\.csv\.gz: the file is damaged or cut short"):
+            read(bad, "a.csv.gz")
+
+
+def test_rows_are_counted_without_being_read(tmp_path):
+    path = tmp_path / "t.csv"
+    for end in ("", "\n"):
+        path.write_text("a\n1\n2\n3" + end)
+        assert Source(path).count_rows() == 3
+
+
 def test_a_bad_parquet_file_is_told(read, tmp_path):
     from pyarrow import parquet
 

@@ -21,7 +21,12 @@ FLAGS = {
 
 
 def as_numbers(column: Any, place: Place) -> Any:
-    """Return numbers, NaN and empty cells as nulls; text that is no number is refused."""
+    """Return numbers, NaN and empty cells as nulls; text that is no number is refused.
+
+    >>> import pyarrow as pa
+    >>> as_numbers(pa.array(["1.5", None]), str).to_pylist()
+    [1.5, None]
+    """
     import pyarrow as pa
 
     pc = compute()
@@ -44,7 +49,12 @@ def as_numbers(column: Any, place: Place) -> Any:
 
 
 def as_flags(column: Any, place: Place) -> Any:
-    """Return flags as 0, 1 and -1."""
+    """Return flags as 0, 1 and -1.
+
+    >>> import pyarrow as pa
+    >>> as_flags(pa.array(["yes", "0", None]), str).to_pylist()
+    [1.0, 0.0, None]
+    """
     import pyarrow as pa
 
     pc = compute()
@@ -63,7 +73,12 @@ def as_flags(column: Any, place: Place) -> Any:
 
 
 def as_time(column: Any, place: Place, zone: str | None) -> Any:
-    """Return times or, if the first cell is a number, numbers."""
+    """Return times or, if the first cell is a number, numbers.
+
+    >>> import pyarrow as pa
+    >>> as_time(pa.array(["2024-06-03"]), str, None).to_pylist()
+    [datetime.datetime(2024, 6, 3, 0, 0)]
+    """
     import pyarrow as pa
 
     pc = compute()
@@ -89,7 +104,12 @@ def _of_zone(times: Any, zone: str | None) -> Any:
 
 
 def as_labels(column: Any, place: Place) -> Any:
-    """Return names of outputs as they stand; none may be missing."""
+    """Return names of outputs as they stand; none may be missing.
+
+    >>> import pyarrow as pa
+    >>> as_labels(pa.array([" north", "south"]), str).to_pylist()
+    ['north', 'south']
+    """
     import pyarrow as pa
 
     pc = compute()
@@ -101,7 +121,12 @@ def as_labels(column: Any, place: Place) -> Any:
 
 
 def as_input(column: Any, place: Place) -> Any:
-    """Return numbers, or categories if the first cell is text that is no number."""
+    """Return numbers, or categories if the first cell is text that is no number.
+
+    >>> import pyarrow as pa
+    >>> [as_input(pa.array([text]), str)[0].as_py() for text in ("dry", "1")]
+    ['dry', 1.0]
+    """
     import pyarrow as pa
 
     column = _plain(column)

@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import itertools
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,14 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A file of comma-separated values; `.gz` files are read as they are."""
+    """A file of comma-separated values; `.gz` files are read as they are.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "t.csv")
+    >>> _ = path.write_text("a,b\\n1,2\\n")
+    >>> CsvFile(path).header(), CsvFile(path).line(0)
+    (['a', 'b'], 'line 2')
+    """
 
     path: Path
     delimiter: str = ","
@@ -69,7 +77,14 @@ class CsvFile:
 
     def count_lines(self) -> int:
         """Return the number of lines, and refuse what is not text in the expected encoding."""
+        try:
+            return self._count_lines()
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise BadInput(f"{self.path}: the file is damaged or cut short ({error}).") from error
+
+    def _count_lines(self) -> int:
         decoder, lines = codecs.getincrementaldecoder(self.encoding)(), 0
+        last = b""
         with self.open() as raw:
             while chunk := raw.read(CHUNK):
                 if b"\0" in chunk and "16" not in self.encoding and "32" not in self.encoding:
@@ -79,7 +94,8 @@ class CsvFile:
                 except UnicodeDecodeError as error:
                     self._refuse_encoding(lines + chunk[: error.start].count(b"\n") + 1)
                 lines += chunk.count(b"\n")
-        return lines
+                last = chunk[-1:]
+        return lines + (last not in (b"", b"\n"))
 
     def _refuse_encoding(self, line: int) -> None:
         with self.open() as raw:

@@ -72,6 +72,10 @@ def prepared(file: Path, training: Training, files: Files) -> Ready:
 
         before = _loaded(training)
         plan, model = plan_of_layout(before, str(training.load)), clone(before)
+    if plan.by is None:
+        # Known before anything is read, of a long table only after.
+        shape = (source.count_rows(), len(plan.outputs))
+        memory.check_fitting(str(file), shape, model, not files.ignore_memory)
     wanted = source.read(plan.roles(), not files.ignore_memory)
     if plan.only:
         wanted = wanted.only(str(plan.by), plan.only)

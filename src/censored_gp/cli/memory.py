@@ -54,7 +54,10 @@ def _free_of_group(limit: str, used: str) -> float:
 
 
 def check_reading(path: Path, rows: int, columns: int, wanted: bool = True) -> None:
-    """Refuse a file that does not fit into memory."""
+    """Refuse a file that does not fit into memory.
+
+    >>> check_reading(Path("t.csv"), 100, 3)
+    """
     needed = float(BYTES_PER_CELL * rows * columns)
     _check(f"{path}: reading {rows:,} rows of {columns} columns", needed, wanted)
 

@@ -17,7 +17,11 @@ GIVEN = ("outputs", "time", "inputs", "by", "only", "censored", "capacity", "low
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What `CensoredGP.fit` is told of a table."""
+    """What `CensoredGP.fit` is told of a table.
+
+    >>> Plan(("a",), "time", capacity="docks").roles().columns
+    ('time', 'a', 'docks')
+    """
 
     outputs: tuple[str, ...]
     time: str | None = None
@@ -57,7 +61,11 @@ class Plan:
 
 
 def plan_of_options(options: Training, names: Sequence[str]) -> Plan:
-    """Return the plan that the options describe, for a file with columns of the given names."""
+    """Return the plan that the options describe, for a file with columns of the given names.
+
+    >>> plan_of_options(Training(outputs=["a"], time="t", capacity=["16"]), ["t", "a"]).capacity
+    16.0
+    """
     outputs = split_names(options.outputs, names)
     if not outputs:
         raise BadInput(

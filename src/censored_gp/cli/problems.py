@@ -26,7 +26,13 @@ ROW = re.compile(r"'(?P<column>[^']*)', row (?P<row>\d+)")
 
 
 class BadInput(ValueError):
-    """Something is wrong with a file or an option, and the message says what."""
+    """Something is wrong with a file or an option, and the message says what.
+
+    >>> raise BadInput("t.csv, line 3, column 'a': found 'x'.")
+    Traceback (most recent call last):
+    ...
+    censored_gp.cli.problems.BadInput: t.csv, line 3, column 'a': found 'x'.
+    """
 
 
 class Interrupted(Exception):
@@ -63,7 +69,14 @@ def explained() -> Iterator[None]:
 
 @contextlib.contextmanager
 def located(name: str, line_of: Callable[[int], str]) -> Iterator[None]:
-    """Add the place in a file to errors and warnings that name the row of a table."""
+    """Add the place in a file to errors and warnings that name the row of a table.
+
+    >>> with located("t.csv", lambda row: f"line {row + 2}"):
+    ...     raise ValueError("Output 'a', row 1: found -1.")
+    Traceback (most recent call last):
+    ...
+    censored_gp.cli.problems.BadInput: t.csv, line 3, column 'a': Output 'a': found -1.
+    """
     before = warnings.showwarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -45,7 +45,11 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column of a file is for what; `optional` ones need not be there."""
+    """Which column of a file is for what; `optional` ones need not be there.
+
+    >>> Roles(numbers=("a", "docks"), time="time").columns
+    ('time', 'a', 'docks')
+    """
 
     numbers: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
@@ -63,7 +67,14 @@ class Roles:
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read, CSV or Parquet by its ending, with what must be known to read it."""
+    """A file to read, CSV or Parquet by its ending, with what must be known to read it.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "t.csv")
+    >>> _ = path.write_text("time,a\\n2024-06-03,1\\n")
+    >>> Source(path).read(Roles(numbers=("a",), time="time")).table["a"].to_pylist()
+    [1.0]
+    """
 
     path: Path
     delimiter: str | None = None
@@ -85,6 +96,10 @@ class Source:
     def header(self) -> list[str]:
         """Return the names of the columns."""
         return self._known[0]
+
+    def count_rows(self) -> int:
+        """Return the number of rows, at most, without reading what is in them."""
+        return self._known[1] if self.is_parquet else max(self._known[1] - 1, 0)
 
     @functools.cached_property
     def _known(self) -> tuple[list[str], int]:

@@ -20,7 +20,10 @@ Place = Callable[[int], str]
 
 
 def check_zone(zone: str | None) -> None:
-    """Refuse the name of a time zone that nobody knows."""
+    """Refuse the name of a time zone that nobody knows.
+
+    >>> check_zone("Europe/Copenhagen")
+    """
     try:
         ZoneInfo(zone or "UTC")
     except (KeyError, ValueError, OSError) as error:
@@ -34,6 +37,10 @@ def as_times(text: Any, place: Place, zone: str | None = None) -> Any:
     """Return times from a pyarrow array of text; `zone`, if given, is the zone they are read in.
 
     Times that bear different offsets are of one zone only if the user says which.
+
+    >>> import pyarrow as pa
+    >>> str(as_times(pa.array(["2024-06-03T14:30+02:00"]), str)[0])
+    '2024-06-03 14:30:00+02:00'
     """
     pc = compute()
     parts = pc.extract_regex(text, ISO)

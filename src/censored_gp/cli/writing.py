@@ -25,7 +25,10 @@ ROWS_SHOWN = 40
 
 
 def check_target(target: str | None, endings: Iterable[str] = ENDINGS) -> None:
-    """Refuse a name that cannot be written to, before any time is spent on what to write."""
+    """Refuse a name that cannot be written to, before any time is spent on what to write.
+
+    >>> check_target("-")
+    """
     if target in (None, "-"):
         return
     path = Path(str(target))
@@ -44,6 +47,10 @@ def write_table(table: Any, target: str | None) -> None:
     """Write a table of any make to a file or, as CSV, to the standard output.
 
     Without a target a person at a terminal gets a table to look at, and a program gets CSV.
+
+    >>> write_table([{"a": 1, "b": 0.5}], "-")
+    a,b
+    1,0.5
     """
     arrow = as_arrow(table)
     if target is None and sys.stdout.isatty():
@@ -55,7 +62,11 @@ def write_table(table: Any, target: str | None) -> None:
 
 
 def write_text(text: str, target: str | None) -> None:
-    """Write text to a file or to the standard output."""
+    """Write text to a file or to the standard output.
+
+    >>> write_text("Done.", "-")
+    Done.
+    """
     if target in (None, "-"):
         typer.echo(text)
         return

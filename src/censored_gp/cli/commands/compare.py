@@ -37,7 +37,7 @@ def compare(
     unknown = [name for name in names if name not in MODELS]
     if unknown:
         raise BadInput(f"--models: found {unknown[0]!r}. Accepted are {', '.join(MODELS)}.")
-    from censored_gp import compare as compare_models
+    from censored_gp.comparison import compare as compare_models
 
     wanted, plan, model = prepared(file, training, files)
     families = split_names(likelihoods) or (model.likelihood,)
