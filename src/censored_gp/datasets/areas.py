@@ -32,6 +32,9 @@ def car_parks(pair: tuple[str, ...], *, folder: Path | None = None) -> LimitedDe
 
     Supply ran out where occupancy is at least 0.98 of the capacity. Records are half-hourly; the
     first of each hour is kept. An hour without a record is NaN.
+
+    >>> car_parks(("BHMBCCTHL01", "BHMBRCBRG02")).truth.shape  # doctest: +SKIP
+    (657, 2)
     """
     rows = read_rows((folder or data_folder()) / PARKING_FILE)
     parks = {name: [row for row in rows if row["car_park"] == name] for name in pair}
@@ -52,7 +55,11 @@ def car_parks(pair: tuple[str, ...], *, folder: Path | None = None) -> LimitedDe
 
 
 def hub_pairs(count: int, *, folder: Path | None = None) -> list[tuple[str, str]]:
-    """Return pairs of neighbouring busy areas of New York, the nearest first, each area once."""
+    """Return pairs of neighbouring busy areas of New York, the nearest first, each area once.
+
+    >>> hub_pairs(1)  # doctest: +SKIP
+    [('hub14', 'hub37')]
+    """
     folder = folder or data_folder()
     stations = read_rows(folder / HUB_MAP)
     demand = read_rows(folder / HUBS_FILE)
@@ -72,6 +79,9 @@ def hubs(pair: tuple[str, ...], seed: int, *, folder: Path | None = None) -> Lim
     The file does not say when it did. So the supply of a day is drawn: 1.2 times the mean demand
     of the 14 days before, give or take a tenth (log-normal). Supply ran out on the days
     on which demand was above it.
+
+    >>> hubs(("hub14", "hub37"), 0).truth.shape  # doctest: +SKIP
+    (362, 2)
     """
     rows = read_rows((folder or data_folder()) / HUBS_FILE)
     absent = [name for name in pair if name not in rows[0]]

@@ -23,6 +23,13 @@ class CensoredDemand:
     """Hourly demand at D stations of which part was hidden on purpose, so that the truth is known.
 
     Rows are in the order of time: first those to train on, then to validate, then to test.
+
+    >>> time = np.datetime64("2018-06-01T00") + np.arange(4)
+    >>> truth = np.array([[3.0], [5.0], [4.0], [6.0]])
+    >>> hidden = np.array([[False], [True], [False], [False]])
+    >>> demand = CensoredDemand(("a",), time, {}, truth, truth - hidden, hidden, (2, 1, 1))
+    >>> demand.observations(demand.train).upper[:, 0]
+    array([ 3., inf])
     """
 
     names: tuple[str, ...]
@@ -66,8 +73,13 @@ class CensoredDemand:
 class LimitedDemand:
     """Demand of D areas and the cells in which supply ran out: what the paper's table 3 is about.
 
-    What was recorded is taken for the truth, as the paper does, and `censored` then hides part
+    What was recorded is taken for the truth, as the paper does, and `observations` then hides part
     of it in those cells.
+
+    >>> time, truth = np.array(["2016-10-04"], "datetime64[D]"), np.array([[10.0]])
+    >>> park = LimitedDemand(("a",), time, {}, truth, truth >= 10)
+    >>> float(park.observations(0.8).lower[0, 0])
+    2.0
     """
 
     names: tuple[str, ...]

@@ -37,6 +37,9 @@ def birmingham_parking(
 
     Supply ran out where occupancy is at least 0.98 of the capacity. Times are rounded down to
     the half hour; the last record of one counts.
+
+    >>> birmingham_parking(("BHMBCCTHL01",)).names  # doctest: +SKIP
+    ('BHMBCCTHL01',)
     """
     path = fetch(address, name="parking_birmingham.zip", checksum=checksum, folder=folder,
                  progress=progress)  # fmt: skip
@@ -64,7 +67,10 @@ def fresh_retail(
 ) -> LimitedDemand:
     """Download FreshRetailNet; return hourly sales of products in a store, limited when sold out.
 
-    Needs pyarrow. The file is large (hundreds of megabytes).
+    Needs pyarrow. The file is large.
+
+    >>> fresh_retail(235, (70,)).names  # doctest: +SKIP
+    ('70',)
     """
     path = fetch(address, name="freshretailnet_train.parquet", checksum=checksum, folder=folder,
                  progress=progress)  # fmt: skip

@@ -38,6 +38,9 @@ def new_york(
 
     Counts are as the paper used them. Those of station 366 are twice what they should be:
     `corrected` halves them.
+
+    >>> new_york(0).names  # doctest: +SKIP
+    ('3711', '366')
     """
     rows = read_rows((folder or data_folder()) / NEW_YORK_FILE)
     stations = _by_station(rows)
@@ -67,6 +70,9 @@ def new_york_2016(pair: str, seed: int, *, folder: Path | None = None) -> Censor
     Flows are put on the scale of the paper's station 3711, or a quiet station would never run
     out. Then as in `new_york`: an hour is censored with probability
     `1 - sigmoid(returns - pickups + 5)` of the hour before, and shows a uniform draw.
+
+    >>> new_york_2016("379", 0).names  # doctest: +SKIP
+    ('379', '523')
     """
     rows = [row for row in read_rows((folder or data_folder()) / PAIRS_FILE) if row["pair"] == pair]
     if not rows:

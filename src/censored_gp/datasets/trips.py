@@ -44,7 +44,12 @@ _Series = dict[str, Float[np.ndarray, " N"]]
 
 @dataclass(frozen=True)
 class StationHours:
-    """Pickups and dropoffs by hour (rows) and station (columns)."""
+    """Pickups and dropoffs by hour (rows) and station (columns).
+
+    >>> time = np.datetime64("2018-06-01T00") + np.arange(2)
+    >>> StationHours(("3711",), time, np.ones((2, 1)), np.zeros((2, 1))).names
+    ('3711',)
+    """
 
     names: tuple[str, ...]
     time: Shaped[np.ndarray, " N"]
@@ -66,6 +71,9 @@ def citibike(
     Downloads and counts are kept: a month that was counted is not read again. `stations` are
     those wanted, None for all. `checksums` are SHA-256 sums by name of file. Stations are known
     by the ids in the files, which changed in 2021.
+
+    >>> citibike(["2018-06"], ["3711", "366"]).pickups.shape  # doctest: +SKIP
+    (720, 2)
     """
     folder = folder or cache_folder()
     time = np.concatenate([_hours_of(month) for month in months])
@@ -113,6 +121,12 @@ def with_partner(
     """Censor all stations by the paper's rule; return one with the one it is most correlated with.
 
     The correlation is that of the training hours after censoring, as in the paper.
+
+    >>> time = np.datetime64("2018-06-01T00") + np.arange(49)
+    >>> flow = np.sin(time.astype(int))[:, None] * [1.0, 0.1, -1.0] + 2.0
+    >>> hours = StationHours(("a", "b", "c"), time, flow, flow)
+    >>> with_partner(hours, "a", 0, "2018-06-01T01", (24, 12, 12)).names
+    ('a', 'b')
     """
     first = int(np.searchsorted(hours.time, np.datetime64(start)))
     rows = slice(first, first + sum(split))
@@ -139,6 +153,9 @@ def four_stations(
     """Download the paper's months; return its four stations, each with its partner.
 
     Needs the internet the first time: four files, hundreds of megabytes in all.
+
+    >>> list(four_stations(0))  # doctest: +SKIP
+    ['3386', '2002', '3711', '379']
     """
     hours = _papers_hours(folder or cache_folder(), progress)
     return {

@@ -38,7 +38,11 @@ def runs(draws: int = DRAWS) -> list[tuple[Study, list[Settings]]]:
 
 
 def section(synthetic: Sequence[Row], real: Sequence[Row]) -> str:
-    """Return the comparison, made from the runs that both engines have done."""
+    """Return the comparison, made from the runs that both engines have done.
+
+    >>> section([], []).splitlines()[0]
+    '## The engines'
+    """
     own = [row for row in real if _is_champion(row)]
     parts = ["## The engines", TEXT]
     first = [row for row in synthetic if row["own"] == "block" and row["other"] in ("-", "none")]

@@ -51,7 +51,12 @@ STYLE = {
 
 
 def draw_all(folder: Path, only: tuple[str, ...] = tuple(CAPTIONS)) -> list[Path]:
-    """Draw all figures (or some) into a folder, as PNG and SVG; return the PNG files."""
+    """Draw all figures (or some) into a folder, as PNG and SVG; return the PNG files.
+
+    >>> import tempfile
+    >>> draw_all(Path(tempfile.mkdtemp()), ("contributions",))[0].name
+    'contributions.png'
+    """
     plt = _pyplot()
     written = []
     with plt.rc_context(STYLE):

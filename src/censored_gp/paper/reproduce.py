@@ -61,6 +61,11 @@ def reproduce(
     jobs : how many fits at a time; None: as many as there are cores
     engine : "natural", or "svi" for the paper's
     progress : whether to show a bar on a terminal
+
+    Examples
+    --------
+    >>> reproduce("table1", "out", draws=5)  # doctest: +SKIP
+    PosixPath('out/results.md')
     """
     if what not in WHAT:
         raise ValueError(f"what: found {what!r}. Accepted are {', '.join(map(repr, WHAT))}.")
@@ -77,7 +82,12 @@ def reproduce(
 
 
 def write_page(folder: Path) -> Path:
-    """Write the page from the runs and figures that a folder holds; return its path."""
+    """Write the page from the runs and figures that a folder holds; return its path.
+
+    >>> import tempfile
+    >>> write_page(Path(tempfile.mkdtemp())).name
+    'results.md'
+    """
     parts = [INTRODUCTION.format(versions=page.versions())]
     for table in TABLES.values():
         rows = read_runs(table.STUDY, folder)

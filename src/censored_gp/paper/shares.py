@@ -69,7 +69,12 @@ def runs(
 def by_share(
     rows: Sequence[Row], model: str, score: str
 ) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
-    """Return mean and standard error of a score at each censoring share; NaN without runs."""
+    """Return mean and standard error of a score at each censoring share; NaN without runs.
+
+    >>> row = {"model": "CGP", "share": "0.1", "r2": 0.5, "error": ""}
+    >>> float(by_share([row], "CGP", "r2")[0][0])
+    0.5
+    """
     means, errors = np.full((2, len(SHARES)), np.nan)
     for k, share in enumerate(SHARES):
         values = [r[score] for r in good(rows) if r["model"] == model and r["share"] == str(share)]
@@ -80,7 +85,12 @@ def by_share(
 
 
 def pit_shares(rows: Sequence[Row], model: str) -> Float[np.ndarray, " B"]:
-    """Return how much of the censored truth falls in each tenth of the prediction."""
+    """Return how much of the censored truth falls in each tenth of the prediction.
+
+    >>> row = {"model": "CGP", "error": ""} | dict.fromkeys(PIT_COLUMNS, 0.1)
+    >>> float(pit_shares([row], "CGP").sum().round(6))
+    1.0
+    """
     own = [row for row in good(rows) if row["model"] == model]
     if not own:
         return np.full(BINS, np.nan)

@@ -57,7 +57,11 @@ def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
 
 
 def section(rows: Sequence[Row], engine: str = "natural") -> str:
-    """Return the table with its protocol, made from the rows of runs."""
+    """Return the table with its protocol, made from the rows of runs.
+
+    >>> "too few runs for a verdict" in section([])
+    True
+    """
     own = [row for row in rows if row["engine"] == engine and is_run_of(row)]
     nlpd = collect(own, ["model"], ["draw"], "nlpd")
     ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in

@@ -58,7 +58,11 @@ def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
 
 
 def section(rows: Sequence[Row], engine: str = "natural") -> str:
-    """Return the table with its protocol, made from the rows of runs."""
+    """Return the table with its protocol, made from the rows of runs.
+
+    >>> "too few runs for a verdict" in section([])
+    True
+    """
     own = [row for row in rows if row["engine"] == engine]
     columns = {name: _scores(own, *pair) for name, pair in SCENARIOS.items()}
     spans = {name: ", ".join(f"[{a}, {b}]" for a, b in synthetic.WINDOWS[name]) for name in

@@ -85,7 +85,11 @@ STUDY = Study(
 
 
 def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
-    """Return the runs of the table: one for each fold."""
+    """Return the runs of the table: one for each fold.
+
+    >>> len(runs(1))  # doctest: +SKIP
+    630
+    """
     pairs = [("car parks", "+".join(pair)) for pair in PARK_PAIRS]
     pairs += [("hubs", "+".join(pair)) for pair in hub_pairs(HUB_PAIRS)]
     return [
@@ -97,7 +101,11 @@ def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
 
 
 def section(rows: Sequence[Row], engine: str = "natural") -> str:
-    """Return the tables with their protocol, made from the rows of runs."""
+    """Return the tables with their protocol, made from the rows of runs.
+
+    >>> "too few runs for a verdict" in section([])
+    True
+    """
     own = [row for row in rows if row["engine"] == engine]
     parks = ", ".join(" with ".join(pair) for pair in PARK_PAIRS)
     text = PROTOCOL.format(folds=FOLDS, parks=parks, hubs=HUB_PAIRS)

@@ -78,12 +78,20 @@ training data; the intervals there are given the bound, for models that use it."
 
 
 def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
-    """Return the runs of the table."""
+    """Return the runs of the table.
+
+    >>> len(runs(1))
+    152
+    """
     return new_york.runs(draws, engine)
 
 
 def section(rows: Sequence[Row], engine: str = "natural") -> str:
-    """Return the tables with their protocol, made from the rows of runs."""
+    """Return the tables with their protocol, made from the rows of runs.
+
+    >>> "too few runs for a verdict" in section([])
+    True
+    """
     own = [row for row in rows if row["engine"] in (engine, "-")]
     parts = [f"## Table 4: New York, engine {engine}", PROTOCOL]
     for station in STATIONS:
