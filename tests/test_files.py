@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import equinox as eqx
 import numpy as np
@@ -16,12 +17,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import censored_gp
-from censored_gp import CensoredGP, files, kernels, likelihoods, links
+from censored_gp import CensoredGP, files, frames, kernels, likelihoods, links
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.nuts import NutsSettings
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.posterior import DrawnPosterior
+from censored_gp.readings import Spec
 
 HOURS = np.datetime64("2024-05-01T00", "h") + np.arange(30)
 NEW = {"time": HOURS[5:12] + 12, "rain": np.linspace(0, 1, 7)}
@@ -92,6 +94,50 @@ def test_all_of_the_model_comes_back(model, path):
     settings = {name: str(value) for name, value in model.get_params().items()}
     settings["progress"] = "False"
     assert {name: str(value) for name, value in clone(loaded).get_params().items()} == settings
+
+
+def frame_of(make):
+    """Times with a zone and words, in a data frame (of pandas, with an index of its own)."""
+    package = pytest.importorskip(make)
+    times = [t.replace(tzinfo=ZoneInfo("Europe/Copenhagen")) for t in HOURS.tolist()]
+    columns = {
+        "time": times,
+        "weather": ["dry", "wet"] * 15,
+        "a": [float(i % 7) for i in range(30)],
+    }
+    frame = package.table(columns) if make == "pyarrow" else package.DataFrame(columns)
+    if make == "pandas":
+        frame.index = [f"row {i}" for i in range(30)]
+    return frame
+
+
+@pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow"])
+def test_the_layout_and_the_keys_of_a_table_come_back(make):
+    names = {"time": "time", "inputs": ["weather"], "spec": Spec(capacity={"a": 6})}
+    read = frames.read_training(frame_of(make), ["a"], **names)
+    assert roundtrip(read.layout) == read.layout
+    kept, again = read.rows.keys, roundtrip(read.rows).keys
+    assert again.native is None
+    before, after = kept.table(), again.table()
+    assert type(after) is type(before)
+    assert str(after) == str(before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow"])
+def test_a_model_of_a_table_answers_with_tables_after_loading(make, tmp_path):
+    frame = frame_of(make)
+    settings = {"heteroscedastic": False, "max_iterations": 1, "kernels": RBF("6h", columns="time")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = CensoredGP("poisson", **settings).fit(
+            frame, outputs="a", time="time", inputs="weather", capacity=6
+        )
+    loaded = files.load(fitted.save(tmp_path / "frame.cgp"))
+    assert loaded.predict(frame).equals(fitted.predict(frame))
+    before, after = fitted.impute(), loaded.impute()
+    assert type(after) is type(before)
+    assert str(after) == str(before)
 
 
 def test_the_method_and_the_name_in_the_package_do_the_same(model, path, tmp_path):
