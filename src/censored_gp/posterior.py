@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Key
 
 from censored_gp.linalg import cholesky
 from censored_gp.model import Model
-from censored_gp.prior import LMC, Geometry, Inducing, geometry, left_out_covariance
+from censored_gp.prior import LMC, Geometry, Inducing, features, geometry, left_out_covariance
 from censored_gp.quadrature import grid
 from censored_gp.runtime import AnyArray
 
@@ -52,6 +52,20 @@ def marginals(
     inner = jnp.einsum("bdrm,bdrmk->bdmk", shape.loading, half)
     spread = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
     return mean, jnp.maximum(jnp.swapaxes(spread, 1, 2), 0.0) + shape.left_out
+
+
+def kernel_marginals(
+    shape: Geometry, weights: Weights, columns: slice, left_out: Float[Array, "B N D"]
+) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
+    """Return mean and variance of one kernel's share of gamma: its features' columns alone."""
+    blocks, _, rank, size = shape.loading.shape
+    mean = weights.mean.reshape(blocks, rank, size)[..., columns]
+    square = weights.covariance.reshape(blocks, rank, size, rank, size)
+    square = square[:, :, columns, :, columns]
+    own = mean.shape[1] * mean.shape[2]
+    part = Weights(mean.reshape(blocks, own), square.reshape(blocks, own, own))
+    phi, loading = shape.phi[..., columns], shape.loading[..., columns]
+    return marginals(Geometry(phi, loading, jnp.zeros_like(shape.mean), left_out), part)
 
 
 def flat(blocked: Float[Array, "B N D"]) -> Float[Array, "N O"]:
@@ -112,6 +126,20 @@ class Posterior(eqx.Module):
                 mean[role] = _constant(lmc, len(inputs))
                 variance[role] = jnp.zeros_like(mean[role])
         return mean, variance
+
+    def components(
+        self, role: str, inputs: Float[AnyArray, "N C"]
+    ) -> tuple[Float[Array, "Q N O"], Float[Array, "Q N O"]]:
+        """Return means and variances of the terms of Eq. (4): each kernel's share of gamma - m."""
+        lmc, inducing = self.model.priors[role], self.inducing[role]
+        rest = features(lmc, inducing, jnp.asarray(inputs), self.jitter).rest
+        shape, start, found = self._geometry(role, inputs), 0, []
+        for q, (mixing, z) in enumerate(zip(lmc.mixing, inducing, strict=True)):
+            columns = slice(start, start := start + len(z.mask))
+            left_out = rest[:, :, q, None] * jnp.sum(jnp.asarray(mixing) ** 2, axis=2)[:, None]
+            found.append(kernel_marginals(shape, self.weights[role], columns, left_out))
+        means, variances = zip(*found, strict=True)
+        return jnp.stack([flat(m) for m in means]), jnp.stack([flat(v) for v in variances])
 
     def nodes(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
         """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14)."""
