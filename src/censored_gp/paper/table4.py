@@ -74,7 +74,8 @@ against the true demand of the test hours. The paper's kernels: daily, weekly, 1
 rain, softplus links. The package's defaults: `kernels=None`, its own links, and as further input
 rain (3711) or the day's temperature (379, 3386). NLPD of a Gaussian is that of a density, and
 cannot be held against that of counts. CRPS is from 400 joint draws. Censored hours are those of the
-training data; the intervals there are given the bound, for models that use it."""
+training data; the intervals there are given the bound, for models that use it. A family's champion
+is HMOCGP, for Poisson MOCGP; differences from it are paired."""
 
 
 def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
@@ -103,7 +104,7 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     parts += _downloaded(own)
     parts += ["### How much of the censoring gap is closed", GAP, _gaps(own)]
     parts += ["### In words", bulleted(_words(own)), effort(own)]
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
 
 
 CORRECTED = """\
@@ -136,6 +137,8 @@ def _with_single(rows: Sequence[Row]) -> list[Row]:
 def _station(rows: Sequence[Row], station: str) -> list[str]:
     """Return heading, reference rows and both blocks of one station."""
     own = _published(rows, station)
+    if not own:
+        return []
     title = f"### Station {station} with {new_york.PARTNERS[station]}"
     return [title, _references(own), *(_rows_table(own, block, station) for block in BLOCKS)]
 
@@ -183,15 +186,26 @@ def _rows_table(rows: Sequence[Row], block: str, station: str) -> str:
     lines = []
     for family, model in ROWS:
         name, champion = f"{family} {model}", f"{family} {CHAMPIONS[family]}"
+        if name not in scores["r2"]:
+            continue
         paper = PAPER.get((family, model))
         cells = [
-            shown(scores[m].get(name, {}).values(), digits) for m, (_, digits) in MEASURES.items()
+            _cell(m, [*scores[m].get(name, {}).values()], digits)
+            for m, (_, digits) in MEASURES.items()
         ]
         gap = "" if name == champion else shown(differences(scores["r2"], name, champion))
-        lines.append([name.replace("_", " "), f"{paper[place]:.3f}" if paper else "-",
-                      best(name, cells[0]), *cells[1:], gap])  # fmt: skip
+        known = f"{paper[place]:.3f}" if paper else "-"
+        cells = [best(name, cells[0]), *cells[1:], gap, str(len(scores["r2"][name]))]
+        lines.append([name.replace("_", " "), known, *cells])
     header = [BLOCK_NAMES[block], "paper's R²", *(title for title, _ in MEASURES.values())]
-    return markdown([*header, "R² less the family's last row's"], lines)
+    return markdown([*header, "R² less the champion's", "draws"], lines) if lines else ""
+
+
+def _cell(measure: str, values: list[float], digits: int) -> str:
+    """Return a mean with its standard error; of times the median, since the first one compiles."""
+    if measure == "fit_seconds":
+        return f"{np.median(values):.{digits}f}" if values else "-"
+    return shown(values, digits)
 
 
 def _gap(rows: Sequence[Row], block: str, family: str, model: str) -> tuple[float, ...]:
@@ -212,6 +226,8 @@ def _gaps(rows: Sequence[Row]) -> str:
         for block in BLOCKS:
             for family, model in IGNORED:
                 found = _gap(own, block, family, model)
+                if np.isnan(found).all():
+                    continue
                 name = f"{family} {model}".replace("_", " ")
                 figures = ["-" if np.isnan(v) else f"{v:.3f}" for v in found]
                 lines.append([station, BLOCK_NAMES[block], name, *figures])
