@@ -131,6 +131,12 @@ def test_what_is_wrong_is_said_in_words_even_if_cells_are_censored(prediction, w
     assert (not said) if words is None else any(words in sentence for sentence in said)
 
 
+@pytest.mark.parametrize(("exact", "told"), [(400, True), (100, False)])
+def test_a_mean_is_a_rival_only_where_little_is_censored(exact, told):
+    row = metrics_row() | {"cells": 400, "exact": exact, "r2": -0.1}
+    assert any("by their mean" in words for words in diagnose._of_row(row, 0.9, False)) is told
+
+
 def test_rivals_that_do_better_are_named(found, model):
     swapped = dict(found.scores)
     swapped[diagnose.THIS], swapped[diagnose.NAIVE] = (
@@ -153,7 +159,7 @@ def test_a_fit_that_did_not_end_and_data_that_say_little_are_told(model):
 
 
 def metrics_row():
-    return dict.fromkeys(("cells", "nlpd", "mae", "r2"), 1.0) | {
+    return dict.fromkeys(("cells", "exact", "nlpd", "mae", "r2"), 1.0) | {
         "coverage": 0.9, "pit_mean": 0.5, "pit_deviation": 0.0,
     }  # fmt: skip
 

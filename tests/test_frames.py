@@ -12,6 +12,7 @@ from censored_gp import CensoredGP, load
 from censored_gp.frames import read_new, read_training, result
 from censored_gp.kept import Kept
 from censored_gp.kernels import RBF
+from censored_gp.natives import build
 from censored_gp.readings import Spec
 
 MAKES = {
@@ -277,6 +278,20 @@ def test_keys_come_back_from_plain_arrays(make, zone):
     kept = Kept.of(table)
     object.__setattr__(kept, "native", None)  # as in a model that comes from a file
     pd.testing.assert_frame_equal(as_pandas(kept.table()), as_pandas(table), check_dtype=False)
+
+
+@pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow", "dict"])
+def test_tables_are_built_of_any_columns(make):
+    hours = np.array(["2024-06-03T08", "2024-06-03T09"], dtype="datetime64[s]")
+    days = hours.astype("datetime64[D]")
+    text, number = np.array(["x", "y"]), np.array([1.5, 2.5])
+    built = build(make, {"when": hours, "day": days, "who": text, "n": number})
+    names = list(built) if make == "dict" else columns_of(built)
+    assert names == ["when", "day", "who", "n"]
+    plain = pd.DataFrame(built) if make == "dict" else as_pandas(built)
+    assert plain["when"][1] == pd.Timestamp("2024-06-03 09:00")
+    assert plain["who"].tolist() == ["x", "y"]
+    assert plain["n"].tolist() == [1.5, 2.5]
 
 
 @pytest.fixture(scope="module")

@@ -165,6 +165,8 @@ def build(make: Any, columns: Mapping[Any, Any]) -> Any:
 def _storable(values: Any) -> Any:
     """Return values as every make of frame takes them: text as a list, the rest in numpy."""
     array = np.asarray(values)
+    if array.dtype.kind == "M" and np.datetime_data(array.dtype)[0] in ("s", "m", "h"):
+        return array.astype("datetime64[us]")  # polars knows no coarser unit, but for days
     return array.tolist() if array.dtype.kind in "OU" else array
 
 
