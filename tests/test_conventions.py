@@ -27,7 +27,7 @@ LAYERS = (
 )
 
 OPTIONAL = (
-    *("matplotlib", "altair", "blackjax", "dask", "distributed", "pooch"),
+    *("matplotlib", "altair", "vl_convert", "blackjax", "dask", "distributed", "pooch"),
     *("pandas", "polars", "pyarrow"),
 )
 
