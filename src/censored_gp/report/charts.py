@@ -19,6 +19,12 @@ STYLE = "cgp-"
 AXIS = {"minExtent": 38, "maxExtent": 38}
 SHORT = "abs(datum.value) >= 10000 ? format(datum.value, '~s') : format(datum.value, '~g')"
 
+TIMES = (
+    "utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') : "
+    "utcdate(datum.value) === 1 ? utcFormat(datum.value, '%b %Y') : "
+    "utcFormat(datum.value, '%a %d %b')"
+)
+
 
 def _number(field: str) -> str:
     """Return an expression for a number as people read it."""
@@ -47,9 +53,10 @@ def series_chart(
     alt = require_altair()
     brush = alt.selection_interval(encodings=["x"], name="zoom")
     chart = _named("series")
+    # All layers have the one scale: those without it would widen it again.
+    x = alt.X(**_x(is_time, label), scale=_scale(is_time, brush))
     detail = alt.layer(
-        *_marks(chart, kinds, alt.X(**_x(is_time, label), scale=_scale(is_time, brush))),
-        _hover(chart, is_time, label, probability, alt.X(**_x(is_time, label))),
+        *_marks(chart, kinds, x), _hover(chart, is_time, label, probability, x)
     ).properties(width=600, height=HEIGHT, description=description)
     overview = (
         chart.mark_area(style=STYLE + "band", interpolate="linear")
@@ -66,7 +73,8 @@ def series_chart(
 def _x(is_time: bool, label: str) -> Spec:
     alt = require_altair()
     title = None if is_time or not label else label
-    axis = alt.Axis(title=title, labelOverlap="greedy", labelSeparation=12, tickCount=6)
+    clock = {"labelExpr": TIMES} if is_time else {}
+    axis = alt.Axis(title=title, labelOverlap="greedy", labelSeparation=12, tickCount=6, **clock)
     return {"shorthand": "x:T" if is_time else "x:Q", "axis": axis}
 
 
