@@ -1,8 +1,9 @@
 """A report, written once."""
 
-import fitted
 import jax
 import pytest
+
+import fitted
 
 
 @pytest.fixture(scope="session")
