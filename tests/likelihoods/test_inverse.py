@@ -1,6 +1,7 @@
 """Quantiles from tails: to the last digit, in far tails, within bounds."""
 
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 
@@ -83,15 +84,35 @@ def test_counts_within_bounds_are_whole_and_inside():
     np.testing.assert_array_equal(y, [50.0, 50.0, 51.0])
 
 
-def test_truncated_normal_by_closed_form_and_by_quadrature_agree():
-    family = Gaussian()
-    lower, upper = np.array([-INF, 0.5, -1.0]), np.array([1.0, INF, 2.0])
-    closed = quick(lambda: family.moments_within(lower, upper, 0.3, 1.2))()
-    # One row beyond 20 sigma sends the whole call to the quadrature.
-    wide = np.append(lower, 40.0), np.append(upper, INF)
-    summed = quick(lambda: family.moments_within(*wide, 0.3, 1.2))()
-    np.testing.assert_allclose(summed[0][:3], closed[0], rtol=1e-5)
-    np.testing.assert_allclose(summed[1][:3], closed[1], rtol=1e-3)
-    excess = (40.0 - 0.3) / 1.2
-    np.testing.assert_allclose(summed[0][3], 40.0 + 1.2 / excess, rtol=1e-4)
-    np.testing.assert_allclose(summed[1][3], (1.2 / excess) ** 2, rtol=1e-2)
+def test_moments_of_a_truncated_normal_are_those_of_mpmath():
+    """Ordinary bounds, bounds far out on either side, narrow ones, and both."""
+    bounds = [(-INF, 1.0), (0.5, INF), (-1.0, 2.0), (40.0, INF), (-INF, -60.0), (30.0, 31.0)]
+    bounds += [(0.7, 0.7 + 1e-7), (-25.0, -24.99), (300.0, 300.5)]
+    lower, upper = np.array(bounds).T
+    mean, variance = quick(lambda: Gaussian().moments_within(lower, upper, 0.3, 1.2))()
+    for (low, high), m, v in zip(bounds, mean, variance, strict=True):
+        expected = exact_moments((low - 0.3) / 1.2, (high - 0.3) / 1.2)
+        np.testing.assert_allclose((m - 0.3) / 1.2, float(expected[0]), rtol=1e-12)
+        np.testing.assert_allclose(v / 1.2**2, float(expected[1]), rtol=1e-8)
+
+
+def exact_moments(a, b):
+    """Mean and variance of a standard normal between a and b, with 60 digits."""
+    if b < 0:  # in the right tail, where erfc is small, nothing cancels
+        mean, variance = exact_moments(-b, -a)
+        return -mean, variance
+    with mpmath.workdps(60):
+        a, b = mpmath.mpf(a), mpmath.mpf(b)
+        p, q = (mpmath.npdf(z) if mpmath.isfinite(z) else mpmath.mpf(0) for z in (a, b))
+        tails = (mpmath.erfc(z / mpmath.sqrt(2)) / 2 for z in (a, b))
+        mass = -mpmath.fsum([-next(tails), next(tails)])
+        shift = (p - q) / mass
+        first, last = (z * d if mpmath.isfinite(z) else 0 for z, d in ((a, p), (b, q)))
+        return shift, 1 + (first - last) / mass - shift**2
+
+
+def test_an_exact_cell_is_itself_and_a_missing_one_the_whole_normal():
+    lower, upper = np.array([2.0, -INF]), np.array([2.0, INF])
+    mean, variance = quick(lambda: Gaussian().moments_within(lower, upper, 0.3, 1.2))()
+    np.testing.assert_allclose(mean, [2.0, 0.3], rtol=1e-14)
+    np.testing.assert_allclose(variance, [0.0, 1.44], atol=1e-14)

@@ -7,14 +7,23 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Key
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.base import (
+    MOMENT_NODES,
+    Likelihood,
+    Parameter,
+    Values,
+    finite,
+    spread,
+)
 from censored_gp.likelihoods.support import REAL, Support
 from censored_gp.tails import log_ndtr, log_student, log_student_tails
 from censored_gp.tails.elementary import HALF_LOG_2PI
+
+FAR, NARROW = 20.0, 0.1
+"""Bounds so far out, or so near to each other (standard deviations), make closed forms cancel."""
 
 
 class Gaussian(Likelihood):
@@ -55,16 +64,14 @@ class Gaussian(Likelihood):
         self, lower: Values, upper: Values, mean: Values, scale: Values
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return the moments of the truncated normal: the closed form, where it does not cancel."""
-        values = jnp.broadcast_arrays(lower, upper, mean, scale)
-        a, b = (values[0] - values[2]) / values[3], (values[1] - values[2]) / values[3]
-        far = jnp.maximum(a, -b) > 20.0
-        bounded = jnp.isfinite(a) | jnp.isfinite(b)
-        return lax.cond(
-            jnp.any(bounded & (far | (b - a < 0.1))),
-            super().moments_within,
-            _truncated_normal,
-            *values,
-        )
+        lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, mean, scale)
+        a, b = (lower - mean) / scale, (upper - mean) / scale
+        hard = (jnp.maximum(a, -b) > FAR) | (b - a < NARROW)
+        # Each way is kept away from what only the other can do.
+        closed = _truncated_normal(jnp.where(hard, -1.0, a), jnp.where(hard, 1.0, b))
+        summed = _summed_normal(jnp.where(hard, a, 0.0), jnp.where(hard, b, NARROW))
+        centre, spread = (jnp.where(hard, s, c) for s, c in zip(summed, closed, strict=True))
+        return mean + scale * centre, scale**2 * spread
 
     def sample(
         self, key: Key[Array, ""], shape: tuple[int, ...], mean: Values, scale: Values
@@ -136,20 +143,39 @@ class StudentT(Likelihood):
 
 
 def _truncated_normal(
-    lower: Float[Array, "*#batch"],
-    upper: Float[Array, "*#batch"],
-    mean: Float[Array, "*#batch"],
-    scale: Float[Array, "*#batch"],
+    a: Float[Array, "*#batch"], b: Float[Array, "*#batch"]
 ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
-    """Return mean + scale (p_a - p_b) and scale^2 (1 + a p_a - b p_b - (p_a - p_b)^2).
+    """Return p_a - p_b and 1 + a p_a - b p_b - (p_a - p_b)^2, the moments between a and b.
 
-    a and b are the standardised bounds, p the normal density there over the mass between.
+    p is the standard normal density at a bound over the mass between the bounds.
     """
-    log_mass = Gaussian().log_likelihood(lower, upper, mean, scale)
+    log_mass = Gaussian().log_likelihood(a, b, 0.0, 1.0)
     bounds = []
-    for bound in (lower, upper):
-        z = jnp.where(jnp.isfinite(bound), (bound - mean) / scale, 0.0)
+    for bound in (a, b):
+        z = jnp.where(jnp.isfinite(bound), bound, 0.0)
         weight = jnp.exp(-0.5 * z**2 - HALF_LOG_2PI - log_mass)
         bounds.append((z, jnp.where(jnp.isfinite(bound), weight, 0.0)))
     (a, p), (b, q) = bounds
-    return mean + scale * (p - q), scale**2 * (1.0 + a * p - b * q - (p - q) ** 2)
+    return p - q, 1.0 + a * p - b * q - (p - q) ** 2
+
+
+def _summed_normal(
+    a: Float[Array, "*#batch"], b: Float[Array, "*#batch"]
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return the same far out or where a and b nearly meet, by Gauss-Legendre quadrature.
+
+    The density falls from the end that is nearer to nought like exp(-end t - t^2 / 2), and is
+    integrated as far as it is above 1e-16 of what it is there.
+    """
+    turned = -b > a
+    end, other = jnp.where(turned, -b, a), jnp.where(turned, -a, b)
+    ahead = jnp.maximum(end, 0.0)
+    width = jnp.minimum(other - end, 74.0 / (ahead + jnp.sqrt(ahead**2 + 74.0)))
+    nodes, weights = np.polynomial.legendre.leggauss(MOMENT_NODES)
+    place = (-1,) + (1,) * jnp.ndim(a)
+    t = 0.5 * width * jnp.asarray(1.0 + nodes).reshape(place)
+    mass = jnp.asarray(weights).reshape(place) * jnp.exp(-t * (end + 0.5 * t))
+    mass = mass / jnp.sum(mass, axis=0)
+    step = jnp.sum(mass * t, axis=0)
+    mean = end + step
+    return jnp.where(turned, -mean, mean), jnp.sum(mass * (t - step) ** 2, axis=0)
