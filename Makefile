@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format docs bench clean
+.PHONY: help setup demo test slow lint format docs screenshot bench clean
 
 help:  ## Say what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */  make \1\t/' | expand -t 16
@@ -40,6 +40,9 @@ format: $(READY)  ## Mend style
 
 docs: $(READY)  ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+screenshot: $(READY)  ## Make the picture of the report in docs/images (needs Chromium)
+	$(BIN)/python docs/screenshot.py
 
 bench: $(READY)  ## Run every benchmark
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
