@@ -1,8 +1,9 @@
 """Axes to draw on, and the small model, compiled quickly."""
 
-import fitted
 import jax
 import pytest
+
+import fitted
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,9 +1,9 @@
 """Pictures of a fitted model show its figures."""
 
-import fitted
 import numpy as np
 import pytest
 
+import fitted
 from censored_gp import metrics, plotting
 from censored_gp.plotting.calibration import coverage_curve, pit_bars
 from censored_gp.plotting.parts import shares

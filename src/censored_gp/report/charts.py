@@ -74,7 +74,9 @@ def _x(is_time: bool, label: str) -> Spec:
     alt = require_altair()
     title = None if is_time or not label else label
     clock = {"labelExpr": TIMES} if is_time else {}
-    axis = alt.Axis(title=title, labelOverlap="greedy", labelSeparation=12, tickCount=6, **clock)
+    # A label that would stick out at an end is left out: there is no room for it.
+    whole = {"labelOverlap": "greedy", "labelSeparation": 12, "labelBound": True}
+    axis = alt.Axis(title=title, tickCount=6, **whole, **clock)
     return {"shorthand": "x:T" if is_time else "x:Q", "axis": axis}
 
 
