@@ -29,8 +29,8 @@ def pit_of(diagnosis: Any, output: int | str | None = None) -> PIT:
     pit: PIT = diagnosis if isinstance(diagnosis, PIT) else diagnosis.pit
     if output is None:
         return pit
-    names = diagnosis.truth.names if hasattr(diagnosis, "truth") else ()
-    d = place_of(names or tuple(f"y{d}" for d in range(pit.lower.shape[1])), output)
+    unnamed = tuple(f"y{d}" for d in range(pit.lower.shape[1]))
+    d = place_of(getattr(getattr(diagnosis, "truth", None), "names", unnamed), output)
     return PIT(pit.lower[:, d : d + 1], pit.upper[:, d : d + 1])
 
 

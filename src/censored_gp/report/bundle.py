@@ -31,4 +31,5 @@ def javascript() -> str:
     wanted = f"{major}.{minor}"
     # A near version of the same generation reads the same charts.
     version = wanted if wanted in known else known[-1]
-    return vl_convert.javascript_bundle(vl_version=version).replace("</script", r"<\/script")
+    bundle: Any = vl_convert.javascript_bundle
+    return bundle(vl_version=version).replace("</script", r"<\/script")

@@ -176,8 +176,10 @@ def _lost_chart(facts: Facts, group: str, rows: list[dict[str, Any]], drawn: Cha
     order = [day[:3] for day in WEEKDAYS] if group == "weekday" else list(range(24))
     fields = {"y": "lost", "lo": "lost_low", "hi": "lost_high", "r": "observed", "s": "share",
               "sl": "share_low", "sh": "share_high", "c": "censored", "n": "cells"}  # fmt: skip
-    columns = {short_: rounded(np.array([row[name] for row in kept], dtype=float))
-               for short_, name in fields.items()}  # fmt: skip
+    columns: dict[str, list[Any]] = {
+        key: rounded(np.array([row[name] for row in kept], dtype=float))
+        for key, name in fields.items()
+    }
     columns["g"] = [short(row["group"]) for row in kept]
     columns["o"] = [place[row["output"]] for row in kept]
     said = f"Lost demand by {group}"

@@ -82,8 +82,9 @@ def _estimates(model: Any, rows: Int[np.ndarray, " K"]) -> Float[np.ndarray, "K 
     known, inner = model.observations_.rows(rows), model._inner.rows(rows)
     exact = inner.is_exact
     # Nothing is asked of exact cells: opened, they do not need the slow way of narrow bounds.
-    ends = (np.where(exact, end, b) for end, b in ((-np.inf, inner.lower), (np.inf, inner.upper)))
-    found = model._prediction(model._inputs[rows], Observations(*ends, inner.names)).mean
+    lower, upper = np.where(exact, -np.inf, inner.lower), np.where(exact, np.inf, inner.upper)
+    asked = Observations(lower, upper, inner.names)
+    found = model._prediction(model._inputs[rows], asked).mean
     return np.where(exact, model._in_units(inner.lower), np.clip(found, known.lower, known.upper))
 
 
