@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fitted
-from censored_gp import report
+from censored_gp import CensoredGP, report
 from censored_gp.report import facts, page, problems, series, words
 
 pytest.importorskip("vl_convert")
@@ -148,3 +148,34 @@ def test_without_altair_it_is_said_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(ImportError, match=r'vl_convert.*pip install "censored-gp\[report\]"'):
         report.write_report(fitted.model(), tmp_path / "page.html")
+
+
+@pytest.fixture(scope="module")
+def below_a_limit():
+    """A model without times, of concentrations below a limit of detection."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 10, 40)
+    y = np.sin(x) + 0.2 * rng.normal(size=40)
+    model = CensoredGP(heteroscedastic=False)
+    return model.fit({"depth": x}, np.maximum(y, -0.5), -(y < -0.5).astype(int))
+
+
+def test_without_times_and_losses_the_page_has_what_there_is(below_a_limit, tmp_path):
+    path = report.write_report(below_a_limit, tmp_path / "page.html")
+    said = prose(path.read_text(encoding="utf-8"))
+    assert 'id="lost"' not in said
+    assert 'id="comparison"' not in said
+    assert "recorded values are only an upper bound" in said
+    assert "flatters it" in said
+
+
+@pytest.mark.slow
+def test_cells_are_held_out_and_models_compared_when_asked_for(below_a_limit, tmp_path):
+    path = tmp_path / "page.html"
+    report.write_report(below_a_limit, path, folds=2, comparison=["NCGP", "CGP"])
+    said = prose(path.read_text(encoding="utf-8"))
+    assert "40 cells were held out" in said
+    assert "exact cells only" in said
+    rows = re.findall(r"<tr[^>]*><td>(N?CGP)</td>", said)
+    assert sorted(rows) == ["CGP", "NCGP"]
+    assert said.count("<tr class=best>") == 1

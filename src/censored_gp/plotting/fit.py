@@ -50,8 +50,8 @@ def plot_coregionalization(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False)
-    >>> model = model.fit(X, np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])]))
+    >>> y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])]) + 0.1 * np.cos(37 * X)
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, y)
     >>> ax = plot_coregionalization(model, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['y0', 'y1']

@@ -161,8 +161,8 @@ def plot_posterior(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False)
-    >>> model = model.fit(X, np.minimum(np.sin(X[:, 0]), 0.6), capacity=0.6)
+    >>> y = np.minimum(np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0]), 0.6)
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, y, capacity=0.6)
     >>> ax = plot_posterior(model, ax=Figure().subplots())
     >>> ax.get_legend_handles_labels()[1][-2:]
     ['seen', 'at least']

@@ -97,7 +97,7 @@ def gather(
 def _title(model: Any) -> str:
     names = [str(name) for name in model.output_names_]
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"Demand behind the records: {shown}"
+    return f"Behind the records: {shown}"
 
 
 def records(table: Any) -> list[dict[str, Any]]:

@@ -152,7 +152,7 @@ def _demand(facts: Facts, drawn: Charts) -> str:
 def _lost(facts: Facts, drawn: Charts) -> str:
     if facts.lost is None:
         if facts.model.use_censoring:
-            return _paragraphs(["No value is a lower bound, so that nothing was lost."])
+            return ""
         return _paragraphs(["This model ignores censoring: to it, nothing was lost."])
     text = (
         "Where a recorded value is only a lower bound, the model estimates how much more was "

@@ -17,10 +17,11 @@ def data_problems(model: Any) -> list[str]:
     """Return what was found, in sentences: gaps in time, cells that say little, a fit that failed.
 
     >>> from censored_gp import CensoredGP
-    >>> X = np.linspace(0, 6, 20)[:, None]
-    >>> y = np.where(X[:, 0] < 4, np.nan, np.sin(X[:, 0]))
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0])
+    >>> y[::3] = y[1::3] = np.nan
     >>> data_problems(CensoredGP(heteroscedastic=False).fit(X, y))
-    ["Output 'y': 70% of its 20 rows are missing."]
+    ["Output 'y': 68% of its 50 rows are missing."]
     """
     found = [note for d in range(len(model.output_names_)) for note in _of_output(model, d)]
     if any(model.columns_.is_time):

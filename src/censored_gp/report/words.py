@@ -80,10 +80,10 @@ def _data(facts: Facts) -> str:
 def _bounds(facts: Facts) -> str:
     known, model = facts.model.observations_, facts.model
     words = {
-        "right": "{} of the recorded values are only a lower bound: the truth was at least that.",
-        "left": "{} are only an upper bound: the truth was at most that.",
-        "interval": "{} are known to lie between two bounds.",
-        "missing": "{} are missing.",
+        "right": "{} recorded values are only a lower bound: the truth was at least that.",
+        "left": "{} recorded values are only an upper bound: the truth was at most that.",
+        "interval": "{} values are known to lie between two bounds.",
+        "missing": "{} values are missing.",
     }
     counts = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in words}
     found = [text.format(f"{counts[kind]:,}") for kind, text in words.items() if counts[kind]]
