@@ -18,7 +18,7 @@ def data_problems(model: Any) -> list[str]:
 
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 50)[:, None]
-    >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0])
+    >>> y = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(0).normal(size=50)
     >>> y[::3] = y[1::3] = np.nan
     >>> data_problems(CensoredGP(heteroscedastic=False).fit(X, y))
     ["Output 'y': 68% of its 50 rows are missing."]
