@@ -84,7 +84,7 @@ def plot_observations(
     if is_["interval"].any():
         rows = is_["interval"]
         ends = observations.lower[rows, d], observations.upper[rows, d]
-        ax.vlines(x[rows], *ends, color=warm, linewidth=2.5, alpha=0.8, label="between")
+        ax.vlines(x[rows], *ends, color=warm, linewidth=1.8, alpha=0.8, label="between")
     if is_["missing"].any():
         rows = is_["missing"]
         ax.plot(
@@ -181,7 +181,9 @@ def plot_posterior(
     ax.set_xlabel(label)
     time_axis(ax, x)
     if legend:
-        ax.legend(ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.08))
+        # The room for the title is in units of the font, however high the axes are.
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 2.3}
+        ax.legend(ncols=3, fontsize="small", **place)
     return ax
 
 
