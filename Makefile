@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+QUICK_TO_COMPILE := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test slow lint format docs screenshot bench clean
@@ -39,7 +40,8 @@ format: $(READY)  ## Mend style
 	$(BIN)/ruff format
 
 docs: $(READY)  ## Build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@# The tutorials are run: what compiles quickly is ready sooner than what runs quickly.
+	NO_MKDOCS_2_WARNING=1 XLA_FLAGS="$(QUICK_TO_COMPILE)" $(BIN)/mkdocs build --strict --quiet
 
 screenshot: $(READY)  ## Make the picture of the report in docs/images (needs Chromium)
 	$(BIN)/python docs/screenshot.py

@@ -1,9 +1,15 @@
 """Fixtures that every test shares."""
 
+import os
 from pathlib import Path
 
-import jax
-import pytest
+# Most tests run a program once: what compiles quickly is done sooner than what runs quickly. To be
+# said before JAX is imported.
+QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

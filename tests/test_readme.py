@@ -4,17 +4,22 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
 
 @pytest.mark.slow
-def test_the_ten_lines_run():
+def test_what_it_shows_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 1
+    assert len(blocks) == 2
     said = {}
     exec(blocks[0], said)  # the README is ours
+    said["frame"] = pd.DataFrame(said["world"].table())
+    exec(blocks[1], said)
+    assert (tmp_path / "bikes.cgp").is_file()
     assert np.all(said["low"] <= said["high"])
     assert np.all(said["filled"] >= said["world"].observed)
     assert said["metrics"].r2(said["demand"], said["world"].demand) > 0.6

@@ -149,7 +149,7 @@ def _truncated_normal(
 
     p is the standard normal density at a bound over the mass between the bounds.
     """
-    log_mass = Gaussian().log_likelihood(a, b, 0.0, 1.0)
+    log_mass = Gaussian().log_likelihood(a, b, jnp.zeros(()), jnp.ones(()))
     bounds = []
     for bound in (a, b):
         z = jnp.where(jnp.isfinite(bound), bound, 0.0)
