@@ -78,7 +78,7 @@ class LimitedDemand:
 
     >>> time, truth = np.array(["2016-10-04"], "datetime64[D]"), np.array([[10.0]])
     >>> park = LimitedDemand(("a",), time, {}, truth, truth >= 10)
-    >>> float(park.observations(0.8).lower[0, 0])
+    >>> round(float(park.observations(0.8).lower[0, 0]), 6)
     2.0
     """
 

@@ -72,10 +72,10 @@ starting values come from the truth. The natural engine makes no use of the vali
 stops by them, as in the paper. Models of one output are fitted to that output alone. Scores are
 against the true demand of the test hours. The paper's kernels: daily, weekly, 1 h and (for 3711)
 rain, softplus links, at most 128 inducing inputs each. The package's defaults: `kernels=None`, its
-own links, and as further input rain (3711) or the day's temperature (379, 3386). NLPD of a Gaussian is that of a density, and
-cannot be held against that of counts. CRPS is from 400 joint draws. Censored hours are those of the
-training data; the intervals there are given the bound, for models that use it. A family's champion
-is HMOCGP, for Poisson MOCGP; differences from it are paired."""
+own links, and as further input rain (3711) or the day's temperature (379, 3386). NLPD of a Gaussian
+is that of a density, and cannot be held against that of counts. CRPS is from 400 joint draws.
+Censored hours are those of the training data; the intervals there are given the bound, for models
+that use it. A family's champion is HMOCGP, for Poisson MOCGP; differences from it are paired."""
 
 
 def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
