@@ -102,3 +102,12 @@ def test_the_folder_of_compiled_programs_is_the_users_choice(monkeypatch, tmp_pa
 def test_arrays_of_either_make_are_arrays():
     assert isinstance(np.ones(1), runtime.AnyArray)
     assert isinstance(jnp.ones(1), runtime.AnyArray)
+
+
+def test_a_chosen_level_of_optimisation_is_kept(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=3")
+    assert runtime.compiler_options() == {}
+    monkeypatch.setenv("XLA_FLAGS", "")
+    options = runtime.compiler_options()
+    assert options == runtime.QUICKER_TO_COMPILE
+    assert float(jax.jit(lambda x: x + 1, compiler_options=options)(1.0)) == 2.0

@@ -23,7 +23,7 @@ from censored_gp.likelihoods.inverse import invert
 from censored_gp.model import Model, Units, draw_outputs, output_parameters
 from censored_gp.observations import Observations
 from censored_gp.posterior import Posterior
-from censored_gp.runtime import AnyArray, bucket, in_float64
+from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 
 Cells = Float[np.ndarray, "N D"]
 MOST_CELLS = 4_000_000
@@ -107,7 +107,7 @@ def _groups(model: Model) -> dict[Likelihood, list[int]]:
     return found
 
 
-@eqx.filter_jit
+@compiled
 def _ask(
     posterior: Posterior,
     inputs: Float[AnyArray, "N C"],
@@ -289,7 +289,7 @@ class _RoleMean(eqx.Module):
         return mixture.average(mixture.theta[roles.index(self.role)])
 
 
-@eqx.filter_jit
+@compiled
 def _draw(
     posterior: Posterior,
     latent_key: Array,

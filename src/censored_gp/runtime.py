@@ -8,8 +8,9 @@ import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array
@@ -26,6 +27,28 @@ CACHE_VARIABLE = "CENSORED_GP_CACHE"
 
 LARGE_MATRIX = 1500
 """Order of a matrix above which a second BLAS thread pays even on a busy machine."""
+
+
+QUICKER_TO_COMPILE = {
+    "xla_backend_optimization_level": 1,
+    "xla_llvm_disable_expensive_passes": True,
+}
+
+
+def compiler_options() -> dict[str, Any]:
+    """Return options by which programs compile a quarter faster and run as fast.
+
+    Most of their time is spent in libraries that are compiled already. Who has chosen a level of
+    optimisation for the whole process keeps it.
+    """
+    chosen = "xla_backend_optimization_level" in os.environ.get("XLA_FLAGS", "")
+    return {} if chosen else dict(QUICKER_TO_COMPILE)
+
+
+def compiled(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Compile a function of arrays and other things at its first call for each of their shapes."""
+    jit: Any = eqx.filter_jit
+    return jit(function, compiler_options=compiler_options())
 
 
 @contextlib.contextmanager

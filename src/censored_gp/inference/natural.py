@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Float
@@ -29,7 +28,7 @@ from censored_gp.inference.task import Task
 from censored_gp.inference.vectors import Vector, from_vector, to_vector
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
-from censored_gp.runtime import AnyArray, blas_threads_for
+from censored_gp.runtime import AnyArray, blas_threads_for, compiled
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
@@ -70,11 +69,11 @@ class State:
     gradient: Vector
 
 
-evaluate_compiled = eqx.filter_jit(evaluate)
-information_compiled = eqx.filter_jit(information)
+evaluate_compiled = compiled(evaluate)
+information_compiled = compiled(information)
 
 
-@eqx.filter_jit
+@compiled
 def mix_sites(
     sites: dict[str, Sites], target: dict[str, Sites], rho: Float[AnyArray, ""]
 ) -> dict[str, Sites]:
