@@ -25,10 +25,10 @@ demo: $(READY)  ## Fit HMOCGP to a bike share that runs out of bikes; print a ta
 	$(BIN)/censored-gp demo
 
 test: $(READY) lint docs  ## All checks: lint, types, tests, docs
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 slow: $(READY)  ## The tests that take long
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m slow
 
 lint: $(READY)  ## Style and types
 	$(BIN)/ruff check

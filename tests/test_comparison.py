@@ -21,6 +21,7 @@ def frame():
     return pd.DataFrame({"x": x, "a": seen[:, 0], "b": seen[:, 1]})
 
 
+@pytest.mark.slow
 def test_the_best_is_first_and_marked():
     rng = np.random.default_rng(0)
     x = np.linspace(0, 12, N)

@@ -1,5 +1,6 @@
 """Predictions: one mixture, many questions; their answers must agree with each other."""
 
+import functools
 from typing import Any
 
 import jax
@@ -34,6 +35,7 @@ def prediction(posterior):
     return Prediction(posterior, UNITS, NEW, NAMES)
 
 
+@functools.cache
 def impute(family):
     """A censored output of one family imputed, with its bounds in the user's units."""
     place = 0 if isinstance(family, Gaussian) else 1

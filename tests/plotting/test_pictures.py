@@ -93,6 +93,7 @@ def test_the_bound_is_drawn_evaluation_by_evaluation(model, ax):
     )
 
 
+@pytest.mark.slow
 def test_lost_demand_is_drawn_as_it_is_told(model, ax):
     told = model.lost_demand(by="hour", samples=500)
     bars = plotting.plot_lost_demand(model, "hour", ax=ax).patches

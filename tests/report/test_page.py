@@ -160,6 +160,7 @@ def below_a_limit():
     return model.fit({"depth": x}, np.maximum(y, -0.5), -(y < -0.5).astype(int))
 
 
+@pytest.mark.slow
 def test_without_times_and_losses_the_page_has_what_there_is(below_a_limit, tmp_path):
     path = report.write_report(below_a_limit, tmp_path / "page.html")
     said = prose(path.read_text(encoding="utf-8"))
