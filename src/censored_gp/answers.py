@@ -6,7 +6,7 @@ into the shape in which the data came.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -97,10 +97,27 @@ class Answers(BaseEstimator):
         drawn = draws(prediction, n, self._seed(random_state))
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
-    def imputation(self) -> Prediction:
-        """Return the distribution of what each training cell really was, given its bounds."""
+    def imputation(self, rows: Any = slice(None)) -> Prediction:
+        """Return the distribution of what training cells really were, given their bounds.
+
+        Parameters
+        ----------
+        rows : slice, mask or positions
+            Which training rows; without them, all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from censored_gp import CensoredGP
+        >>> X = np.linspace(0, 6, 30)[:, None]
+        >>> y = np.minimum(2 + np.sin(X[:, 0]), 2.6)
+        >>> model = CensoredGP(heteroscedastic=False).fit(X, y, capacity=2.6)
+        >>> full = model.imputation(y == 2.6)
+        >>> full.shape, bool((full.mean > 2.6).all())
+        ((9, 1), True)
+        """
         check_is_fitted(self)
-        return self._prediction(self._inputs, self._inner)
+        return self._prediction(self._inputs[rows], self._inner.rows(rows))
 
     def impute(self, return_std: bool = False) -> Any:
         """Return the training outputs with the gaps filled, and standard deviations if asked for.
@@ -113,19 +130,52 @@ class Answers(BaseEstimator):
         shaped = self._shaped(mean, self._rows)
         return (shaped, self._shaped(std, self._rows)) if return_std else shaped
 
-    def _filled(self) -> tuple[Cells, Cells]:
-        """Return means and standard deviations of the training cells given their bounds."""
-        known, exact = self.observations_, self._inner.is_exact
-        mean = np.where(known.is_exact, known.lower, self._in_units(self._inner.lower))
-        std = np.zeros(exact.shape)
+    def impute_interval(self, probability: float = 0.9) -> tuple[Any, Any]:
+        """Return both ends of the central intervals that hold what the training outputs were.
+
+        Both ends of an exact cell are the value that was observed; those of a censored one are
+        within its bounds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from censored_gp import CensoredGP
+        >>> X = np.linspace(0, 6, 30)[:, None]
+        >>> y = np.minimum(2 + np.sin(X[:, 0]), 2.6)
+        >>> model = CensoredGP(heteroscedastic=False).fit(X, y, capacity=2.6)
+        >>> low, high = model.impute_interval(0.8)
+        >>> bool((low[y < 2.6] == high[y < 2.6]).all()), bool((low[y == 2.6] > 2.6).all())
+        (True, True)
+        """
+        check_is_fitted(self)
+        ends = self._of_open(slice(None), lambda found: found.interval(probability))
+        low, high = (self._shaped(self._with_known(end), self._rows) for end in ends)
+        return low, high
+
+    def _filled(self, rows: Any = slice(None)) -> tuple[Cells, Cells]:
+        """Return means and standard deviations of training cells given their bounds."""
+        mean, std = self._of_open(rows, lambda found: (found.mean, found.std))
+        return self._with_known(mean, rows), np.where(self._inner.is_exact[rows], 0.0, std)
+
+    def _of_open(
+        self, rows: Any, ask: Callable[[Prediction], tuple[Cells, Cells]]
+    ) -> Float[np.ndarray, "2 N D"]:
+        """Ask for two figures of the training cells that are not exact; the others have NaN."""
+        exact = self._inner.is_exact[rows]
         open_ = ~exact.all(axis=1)
+        figures = np.full((2, *exact.shape), np.nan)
         if open_.any():
-            found = self._prediction(self._inputs[open_], self._inner.rows(open_))
-            # Computing is in other units: a mean at its bound must not come out below it.
-            inside = np.clip(found.mean, known.lower[open_], known.upper[open_])
-            mean[open_] = np.where(exact[open_], mean[open_], inside)
-            std[open_] = np.where(exact[open_], 0.0, found.std)
-        return mean, std
+            found = ask(self.imputation(np.arange(len(self._inputs))[rows][open_]))
+            figures[:, open_] = np.where(exact[open_], np.nan, found)
+        return figures
+
+    def _with_known(self, cells: Cells, rows: Any = slice(None)) -> Cells:
+        """Return training cells as observed where they are exact, the given ones elsewhere."""
+        known, inner = self.observations_.rows(rows), self._inner.rows(rows)
+        # Computing is in other units: what was seen comes out as it was, and what was not must
+        # not come out beyond its bounds.
+        seen = np.where(known.is_exact, known.lower, self._in_units(inner.lower))
+        return np.where(inner.is_exact, seen, np.clip(cells, known.lower, known.upper))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R², the mean over outputs, of `predict` against the exact cells of y.

@@ -132,8 +132,7 @@ class Questions(Answers):
         known, rows = self.observations_, np.any(self.observations_.is_right, axis=1)
         if not rows.any():
             return np.zeros((1, 0))
-        found = self._prediction(self._inputs[rows], self._inner.rows(rows))
-        parts = drawn_in_parts(found, samples, seed)
+        parts = drawn_in_parts(self.imputation(rows), samples, seed)
         lost = np.concatenate([demand.lost_cells(known.rows(rows), part) for part in parts])
         RECENT[:] = [(self.posterior_, key, lost)]
         return lost

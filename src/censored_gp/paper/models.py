@@ -125,11 +125,7 @@ def covered(prediction: Prediction, truth: Float[np.ndarray, " N"], level: float
 
 def imputed(model: Any, rows: Shaped[np.ndarray, " K"]) -> Prediction:
     """Return the distribution of what training rows really were, given their bounds."""
-    # All of `imputation()` would take as many times longer as there are more rows.
-    return Prediction(
-        model.posterior_, model.units_, model._inputs[rows], model.output_names_,
-        model._inner.rows(rows),
-    )  # fmt: skip
+    return model.imputation(rows)
 
 
 def sampled_crps(

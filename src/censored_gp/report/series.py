@@ -60,7 +60,7 @@ def series_of(model: Any, probability: float, max_points: int) -> Series:
     rows = rows_to_draw(x, level, most)
     found = model._prediction(model._inputs[rows])
     low, high = found.interval(probability)
-    filled = _estimates(model, rows)
+    filled = model._filled(rows)[0]
     is_time = x.dtype.kind == "M"
     places = (x.astype("datetime64[ms]").astype(np.int64) if is_time else x)[rows].tolist()
     columns = [
@@ -75,17 +75,6 @@ def series_of(model: Any, probability: float, max_points: int) -> Series:
         for d in range(outputs)
     ]
     return Series(label, is_time, columns, len(rows), len(x))
-
-
-def _estimates(model: Any, rows: Int[np.ndarray, " K"]) -> Float[np.ndarray, "K D"]:
-    """Return what the cells of some rows were, given their bounds."""
-    known, inner = model.observations_.rows(rows), model._inner.rows(rows)
-    exact = inner.is_exact
-    # Nothing is asked of exact cells: opened, they do not need the slow way of narrow bounds.
-    lower, upper = np.where(exact, -np.inf, inner.lower), np.where(exact, np.inf, inner.upper)
-    asked = Observations(lower, upper, inner.names)
-    found = model._prediction(model._inputs[rows], asked).mean
-    return np.where(exact, model._in_units(inner.lower), np.clip(found, known.lower, known.upper))
 
 
 def _seen(known: Observations, d: int) -> dict[str, list[Any]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from censored_gp.cli.fitting import fitted
 from censored_gp.cli.options import File, Files, Output, Probability, Training, command
 from censored_gp.cli.tabulate import side_by_side
@@ -30,19 +28,6 @@ def impute(
     """
     check_target(output)
     model, _ = fitted(file, training, files)
-    low, high = _interval(model, probability)
+    low, high = model.impute_interval(probability)
     tables = {"": model.impute(), "_low": low, "_high": high}
     write_table(side_by_side(model.layout_.keys, tables), output)
-
-
-def _interval(model: Any, probability: float) -> tuple[Any, Any]:
-    """Return the ends of the intervals of all training cells, in tables like the given one."""
-    import numpy as np
-
-    from censored_gp import frames
-
-    known = model.observations_
-    # Computing is in other units: an exact value must come out as it was seen.
-    ends = [np.clip(c, known.lower, known.upper) for c in model.imputation().interval(probability)]
-    low, high = (frames.result(model.layout_, model._rows, cells) for cells in ends)
-    return low, high
