@@ -1,5 +1,9 @@
 """Lost demand, required supply and forecasts: sums of joint draws, checked against hand counts."""
 
+import copy
+import gc
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,12 +12,15 @@ from censored_gp import CensoredGP, Observations, demand, simulate
 from censored_gp.answers import drawn_in_parts, draws
 from censored_gp.inputs import read_inputs
 from censored_gp.kernels import RBF, Periodic
+from censored_gp.questions import LATEST
 
 TIMES = np.datetime64("2024-06-02T22", "h") + np.arange(6)  # from Sunday into Monday
 KNOWN = Observations.from_flags(
     [[1.0, 2.0], [3.0, np.nan], [5.0, 4.0], [2.0, 2.0], [1.0, 1.0], [0.0, 3.0]],
     [[0, 1], [1, 0], [0, 0], [1, 1], [0, 0], [0, 0]],
 )
+
+NAMED: Any = {"outputs": ["station_1", "station_2"], "time": "time", "inputs": "rain"}
 
 
 def groups(by, **changes):
@@ -128,18 +135,21 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def model(world):
-    frame = pd.DataFrame(
+def frame(world):
+    return pd.DataFrame(
         {
             "time": pd.Series(world.time).dt.tz_localize("Europe/Berlin"),
             "rain": world.rain,
             **{name: world.observed[:, d] for d, name in enumerate(world.names)},
         }
     )
+
+
+@pytest.fixture(scope="module")
+def model(world, frame):
     kernels = [Periodic("1d", columns="time"), RBF(columns="rain")]
-    return CensoredGP("poisson", kernels, heteroscedastic=False).fit(
-        frame, outputs=list(world.names), time="time", inputs="rain", censored=world.censored
-    )
+    estimator = CensoredGP("poisson", kernels, heteroscedastic=False)
+    return estimator.fit(frame, **NAMED, censored=world.censored)
 
 
 def test_a_model_tells_what_was_lost(world, model):
@@ -156,6 +166,42 @@ def test_a_model_tells_what_was_lost(world, model):
     assert parts.sum() > total["lost_high"][0] - total["lost_low"][0]
     again = model.lost_demand(samples=300, random_state=5)
     assert again["lost"][0] != total["lost"][0]
+
+
+def lost_at_once(model, **settings):
+    """What was lost, from draws of one seed."""
+    return float(model.lost_demand(samples=300, random_state=2, **settings)["lost"][0])
+
+
+def test_draws_of_what_was_lost_are_kept_beside_their_model(model, monkeypatch):
+    attributes = set(vars(model))
+    first = lost_at_once(model)
+    assert set(vars(model)) == attributes, "a file would hold the draws"
+    monkeypatch.setattr(CensoredGP, "imputation", None)  # what is kept need not be drawn
+    assert lost_at_once(model, probability=0.5) == first
+    with pytest.raises(TypeError):
+        lost_at_once(copy.copy(model))
+
+
+def test_a_model_that_is_fitted_anew_does_not_tell_what_was_lost_before(world, frame, model):
+    again = copy.copy(model)
+    before = lost_at_once(again)
+    twice = frame.assign(**{name: 2 * frame[name] for name in world.names})
+    again.fit(twice, **NAMED, censored=world.censored)
+    after = lost_at_once(again)
+    assert after > 1.2 * before
+    assert after == lost_at_once(copy.copy(again))
+    assert lost_at_once(model) == before
+
+
+def test_draws_go_with_the_model_that_they_are_of(model):
+    brief = copy.copy(model)
+    lost_at_once(brief)
+    assert brief in LATEST
+    count = len(LATEST)
+    del brief
+    gc.collect()
+    assert len(LATEST) < count
 
 
 def test_a_model_that_ignores_bounds_has_lost_nothing(model):

@@ -17,7 +17,17 @@ from narwhals.exceptions import DuplicateError
 
 from censored_gp.tables import Column, as_numbers, is_missing, is_time, listed, read_table
 
-__all__ = ["Opened", "build", "is_table", "labels_of", "make_table", "open_table", "plain", "taken"]
+__all__ = [
+    "Opened",
+    "ResultTable",
+    "build",
+    "is_table",
+    "labels_of",
+    "make_table",
+    "open_table",
+    "plain",
+    "taken",
+]
 
 
 @dataclass(frozen=True)
@@ -215,3 +225,37 @@ def _as_time(value: Any, row: int, label: Any) -> Any:
             'such as "2024-06-03 08:00" or "2024-06-03T08:00+02:00". Convert the column to times '
             "first."
         ) from error
+
+
+class ResultTable(list[dict[str, Any]]):
+    """Rows of a result, each a dict by column: what there is where no data frame was given.
+
+    >>> table = ResultTable.of({"output": ["a", "b"], "lost": [1.25, 10.0]})
+    >>> table[1]["lost"], table.columns
+    (10.0, ['output', 'lost'])
+    >>> print(table)
+    output  lost
+    a       1.25
+    b       10
+    """
+
+    @classmethod
+    def of(cls, columns: dict[str, Any]) -> ResultTable:
+        """Make rows of columns."""
+        plain = [np.asarray(values).tolist() for values in columns.values()]
+        return cls(dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True))
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self[0]) if self else []
+
+    def __str__(self) -> str:
+        shown = [self.columns] + [[_shown(value) for value in row.values()] for row in self]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        lines = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in shown)
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -6,7 +6,8 @@ handed over, and answers become tables of the make that the training data had.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import narwhals as nw
 import numpy as np
@@ -18,51 +19,26 @@ from censored_gp import ahead, demand, diagnose
 from censored_gp.answers import Answers, drawn_in_parts, draws
 from censored_gp.diagnose import Diagnosis
 from censored_gp.frames import Layout, Rows
-from censored_gp.natives import build
+from censored_gp.natives import ResultTable, build
+from censored_gp.posterior import Posterior
 from censored_gp.summary import Coregionalization, coregionalization, describe, prior_correlation
 
-__all__ = ["Questions", "ResultTable"]
+__all__ = ["Questions"]
 
 SCENARIOS = 12
 """Ways in which inputs that are not known may turn out, in a forecast."""
 
 
-RECENT: list[tuple[Any, Any, Float[np.ndarray, "S R"]]] = []
-"""The last draws of lost demand: of which posterior, by which settings, and the draws."""
+class _Lost(NamedTuple):
+    """Draws of lost demand: of which fit, how many by which seed, and what was drawn."""
+
+    posterior: Posterior
+    key: tuple[int, int]
+    draws: Float[np.ndarray, "S R"]
 
 
-class ResultTable(list[dict[str, Any]]):
-    """Rows of a result, each a dict by column: what there is where no data frame was given.
-
-    >>> table = ResultTable.of({"output": ["a", "b"], "lost": [1.25, 10.0]})
-    >>> table[1]["lost"], table.columns
-    (10.0, ['output', 'lost'])
-    >>> print(table)
-    output  lost
-    a       1.25
-    b       10
-    """
-
-    @classmethod
-    def of(cls, columns: dict[str, Any]) -> ResultTable:
-        """Make rows of columns."""
-        plain = [np.asarray(values).tolist() for values in columns.values()]
-        return cls(dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True))
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self[0]) if self else []
-
-    def __str__(self) -> str:
-        shown = [self.columns] + [[_shown(value) for value in row.values()] for row in self]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-        lines = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in shown)
-        return "\n".join(line.rstrip() for line in lines)
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+LATEST: WeakKeyDictionary[Questions, _Lost] = WeakKeyDictionary()
+"""The last draws of each estimator. They are not in it, so that no file or copy holds them."""
 
 
 class Questions(Answers):
@@ -124,17 +100,18 @@ class Questions(Answers):
     def _lost_cells(self, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
         """Return draws of what was lost in each right-censored cell, the last ones if asked again.
 
-        They are kept beside the estimator, not in it: a file need not hold them.
+        A seed that is a generator makes other draws every time: they are not kept.
         """
-        key = (samples, seed) if isinstance(seed, int) else None
-        if RECENT and RECENT[0][0] is self.posterior_ and key is not None and RECENT[0][1] == key:
-            return RECENT[0][2]
+        kept = LATEST.get(self)
+        if kept and kept.posterior is self.posterior_ and kept.key == (samples, seed):
+            return kept.draws
         known, rows = self.observations_, np.any(self.observations_.is_right, axis=1)
         if not rows.any():
             return np.zeros((1, 0))
         parts = drawn_in_parts(self.imputation(rows), samples, seed)
         lost = np.concatenate([demand.lost_cells(known.rows(rows), part) for part in parts])
-        RECENT[:] = [(self.posterior_, key, lost)]
+        if isinstance(seed, int):
+            LATEST[self] = _Lost(self.posterior_, (samples, seed), lost)
         return lost
 
     def _fixed(self, random_state: Any) -> Any:
