@@ -19,7 +19,7 @@ LAYERS = (
     *("runtime", "linalg", "tails", "links", "quadrature"),
     *("tables", "categories", "inputs", "observations", "kernels"),
     *("likelihoods", "prior", "model", "posterior", "inference", "predict"),
-    *("crps", "metrics", "datasets", "simulate"),
+    *("crps", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
     *("summary", "progress", "files", "answers", "demand", "ahead", "diagnose", "questions"),
     *("estimator", "presets", "comparison"),

@@ -1,6 +1,8 @@
 """The worlds keep the promises that their docstrings make."""
 
 import dataclasses
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -126,24 +128,57 @@ def _drawn(seed):
 
 
 WORLDS = {
+    "bikes": simulate.bike_share,
     "car parks": simulate.car_park,
     "shop": simulate.shop,
     "water": simulate.water_samples,
+    "pair": simulate.synthetic_pair,
 }
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_worlds_keep_the_truth_behind_what_is_seen(world):
     found, again, other = (WORLDS[world](seed=s) for s in (3, 3, 4))
-    truth = getattr(found, "truth", None) if world == "water" else found.demand
+    truth = found.truth
     np.testing.assert_array_equal(found.observed, again.observed)
     assert not np.array_equal(found.observed, other.observed)
     np.testing.assert_array_equal(found.observed[~found.censored], truth[~found.censored])
     assert 0.08 < found.censored.mean() < 0.6
     known = found.observations()
     assert np.all((known.lower <= truth) & (truth <= known.upper))
-    assert set(found.names) <= set(found.table())
-    assert set(found.inputs()) <= set(found.table())
+    some = found.observations(slice(3, 9))
+    np.testing.assert_array_equal(some.lower, known.lower[3:9])
+    np.testing.assert_array_equal(some.upper, known.upper[3:9])
+
+
+MARKS = {
+    "bikes": "_empty",
+    "car parks": "_capacity",
+    "shop": "_sold_out",
+    "water": "_nondetect",
+    "pair": "_censored",
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_table_has_what_was_seen_and_the_truth_only_if_asked_for(world):
+    found, mark = WORLDS[world](seed=1), MARKS[world]
+    ends = ("", mark, "_truth")
+    table, told = found.table(), found.table(truth=True)
+    assert list(told) == [*found.inputs(), *(f"{n}{end}" for n in found.names for end in ends)]
+    assert list(table) == [name for name in told if not name.endswith("_truth")]
+    for d, name in enumerate(found.names):
+        np.testing.assert_array_equal(table[name], found.observed[:, d])
+        np.testing.assert_array_equal(told[f"{name}_truth"], found.truth[:, d])
+        marks = table[f"{name}{mark}"]
+        full = table[name] >= marks if mark == "_capacity" else marks
+        np.testing.assert_array_equal(full, found.censored[:, d])
+
+
+def test_worlds_are_plain_numpy():
+    code = "import sys, censored_gp.datasets, censored_gp.simulate; print('jax' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
 
 
 def test_car_parks_are_full_where_more_would_come_and_counted_in_opening_hours():

@@ -27,6 +27,28 @@ def test_a_simulated_world_has_what_was_seen_and_the_truth():
     assert not table.equals(table_of("bike_share", Choice(days=2, seed=4)))
 
 
+MARKS = {
+    "bike_share": "_empty",
+    "car_park": "_capacity",
+    "shop": "_sold_out",
+    "water_samples": "_nondetect",
+}
+
+
+def test_all_simulated_worlds_have_their_truth_beside_them():
+    assert list(MARKS) == [name for name, world in WORLDS.items() if world.kind == "simulated"]
+    for name, mark in MARKS.items():
+        table = table_of(name, Choice(days=3, samples=7))
+        outputs = [n.removesuffix("_truth") for n in table.column_names if n.endswith("_truth")]
+        assert len(outputs) == 2
+        assert all(output + mark in table.column_names for output in outputs)
+        assert len(table) == {"bike_share": 72, "car_park": 33, "shop": 3}.get(name, 7)
+
+
+def test_a_world_of_which_no_size_is_given_is_large_enough_to_try_things_on():
+    assert [len(table_of(name, Choice())) for name in MARKS] == [336, 308, 120, 120]
+
+
 def test_the_papers_stations_are_there_with_the_weather(data_folder):
     table = table_of("new_york", Choice(seed=1))
     assert {"time", "temperature", "3711", "366_censored", "366_truth"} <= set(table.column_names)

@@ -20,7 +20,10 @@ class Choice:
     """Which part of a data set is wanted."""
 
     seed: Annotated[int, typer.Option(min=0, help="Which world to simulate.")] = 0
-    days: Annotated[int, typer.Option(min=1, help="Days to simulate.")] = 14
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Days to simulate; none: enough to try things on.")
+    ] = None
+    samples: Annotated[int | None, typer.Option(min=1, help="Water samples to simulate.")] = None
     names: Annotated[
         list[str] | None, typer.Option(help="Stations, car parks or products, as 3711,366.")
     ] = None
@@ -67,32 +70,27 @@ def table_of(name: str, choice: Choice) -> Any:
     return require_pyarrow().table(stored)
 
 
-def _side_by_side(names: tuple[str, ...], **parts: Any) -> dict[str, Any]:
-    """Return a column for each output and part; the first part bears the output's own name."""
-    ends = dict(zip(parts, ("", *(f"_{part}" for part in list(parts)[1:])), strict=True))
-    return {
-        f"{name}{ends[part]}": cells[:, d]
-        for d, name in enumerate(names)
-        for part, cells in parts.items()
-    }
+def _simulated(name: str, **sizes: int) -> Callable[[Choice], dict[str, Any]]:
+    """Return how a world is simulated: what somebody has who records it, and the truth.
 
+    Sizes are what it has unless the user chose otherwise.
+    """
 
-def _bike_share(choice: Choice) -> dict[str, Any]:
-    from censored_gp import simulate
+    def columns(choice: Choice) -> dict[str, Any]:
+        from censored_gp import simulate
 
-    world = simulate.bike_share(days=choice.days, seed=choice.seed)
-    return world.inputs() | _side_by_side(
-        world.names, seen=world.observed, empty=world.censored, truth=world.demand
-    )
+        chosen = {size: getattr(choice, size) or usual for size, usual in sizes.items()}
+        return getattr(simulate, name)(**chosen, seed=choice.seed).table(truth=True)
+
+    return columns
 
 
 def _new_york(choice: Choice) -> dict[str, Any]:
     from censored_gp import datasets
 
     world = datasets.new_york(choice.seed)
-    return world.inputs(*world.weather) | _side_by_side(
-        world.names, seen=world.observed, censored=world.censored, truth=world.truth
-    )
+    parts = {"seen": world.observed, "censored": world.censored, "truth": world.truth}
+    return world.inputs(*world.weather) | _side_by_side(world.names, parts)
 
 
 def _citibike(choice: Choice) -> dict[str, Any]:
@@ -100,15 +98,16 @@ def _citibike(choice: Choice) -> dict[str, Any]:
 
     months, names = choice.wanted("months", "2018-06"), choice.wanted("names", "3711,366")
     found = datasets.citibike(months, names)
-    cells = _side_by_side(found.names, pickups=found.pickups, dropoffs=found.dropoffs)
-    return {"time": found.time, **cells}
+    parts = {"pickups": found.pickups, "dropoffs": found.dropoffs}
+    return {"time": found.time} | _side_by_side(found.names, parts)
 
 
 def _birmingham_parking(choice: Choice) -> dict[str, Any]:
     from censored_gp import datasets
 
     found = datasets.birmingham_parking(choice.wanted("names", "BHMBCCTHL01,BHMBCCMKT01"))
-    return found.inputs() | _side_by_side(found.names, seen=found.truth, full=found.limited)
+    parts = {"seen": found.truth, "full": found.limited}
+    return found.inputs() | _side_by_side(found.names, parts)
 
 
 def _fresh_retail(choice: Choice) -> dict[str, Any]:
@@ -116,11 +115,27 @@ def _fresh_retail(choice: Choice) -> dict[str, Any]:
 
     products = tuple(map(int, choice.wanted("names", "70,81")))
     found = datasets.fresh_retail(int(choice.wanted("store", "235")[0]), products)
-    return found.inputs() | _side_by_side(found.names, seen=found.truth, sold_out=found.limited)
+    parts = {"seen": found.truth, "sold_out": found.limited}
+    return found.inputs() | _side_by_side(found.names, parts)
+
+
+def _side_by_side(names: tuple[str, ...], parts: dict[str, Any]) -> dict[str, Any]:
+    """Return a column for each output and part."""
+    # Imported when it is needed: the help of a command must not wait for numpy.
+    from censored_gp.simulate.world import side_by_side
+
+    return side_by_side(names, **parts)
 
 
 WORLDS = {
-    "bike_share": World("simulated", "two stations that run out of bikes", _bike_share),
+    "bike_share": World(
+        "simulated", "stations that run out of bikes", _simulated("bike_share", days=14)
+    ),
+    "car_park": World("simulated", "car parks that fill up", _simulated("car_park", days=28)),
+    "shop": World("simulated", "fresh products that sell out", _simulated("shop", days=120)),
+    "water_samples": World(
+        "simulated", "metals below detection limits", _simulated("water_samples", samples=120)
+    ),
     "new_york": World("local file", "the paper's stations 3711 and 366, part hidden", _new_york),
     "citibike": World("download", "Citi Bike trips by station and hour", _citibike),
     "birmingham_parking": World("download", "car parks that fill up", _birmingham_parking),

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Shaped
 from scipy.special import expit
 
 from censored_gp.observations import Observations
+from censored_gp.simulate.world import PartlySeen
 
 Cells: TypeAlias = Float[np.ndarray, "N D"]
 Flags: TypeAlias = Bool[np.ndarray, "N D"]
@@ -19,7 +20,7 @@ OFFSET = 5.0
 
 
 @dataclass(frozen=True)
-class CensoredDemand:
+class CensoredDemand(PartlySeen):
     """Hourly demand at D stations of which part was hidden on purpose, so that the truth is known.
 
     Rows are in the order of time: first those to train on, then to validate, then to test.
@@ -62,11 +63,6 @@ class CensoredDemand:
     def inputs(self, *weather: str, rows: slice = slice(None)) -> Columns:
         """Return the columns of inputs: the time and the weather asked for by name."""
         return _inputs(self.time, self.weather, weather, rows)
-
-    def observations(self, rows: slice = slice(None)) -> Observations:
-        """Return what was seen of demand, as bounds."""
-        upper = np.where(self.censored, np.inf, self.observed)
-        return Observations(self.observed[rows], upper[rows], self.names)
 
 
 @dataclass(frozen=True)

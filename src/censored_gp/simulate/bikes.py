@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from censored_gp.observations import Observations
 from censored_gp.simulate.common import Cells, Times, hour_of_day, is_weekend, persistent_noise
+from censored_gp.simulate.world import Demand, Table
 
 TIME_OF_REBALANCING = 4
 STOCK_AFTER_REBALANCING = 0.7
 
 
 @dataclass(frozen=True)
-class BikeShare:
+class BikeShare(Demand):
     """Hourly pickups at D stations: what was wanted, and what was seen of it."""
 
     names: tuple[str, ...]
@@ -34,21 +34,11 @@ class BikeShare:
     censored: Bool[np.ndarray, "N D"]
     """Where the station was empty in the end: demand was at least `observed`."""
 
-    def inputs(self) -> dict[str, Times]:
+    mark = "empty"
+
+    def inputs(self) -> Table:
         """Return the columns that explain demand: time and rain."""
         return {"time": self.time, "rain": self.rain}
-
-    def table(self) -> dict[str, np.ndarray]:
-        """Return what an operator has: pickups, and for each station whether it was empty."""
-        columns: dict[str, np.ndarray] = dict(self.inputs())
-        for d, name in enumerate(self.names):
-            columns |= {name: self.observed[:, d], f"{name}_empty": self.censored[:, d]}
-        return columns
-
-    def observations(self) -> Observations:
-        """Return what an operator knows of demand, as bounds."""
-        upper = np.where(self.censored, np.inf, self.observed)
-        return Observations(self.observed, upper, self.names)
 
 
 def bike_share(

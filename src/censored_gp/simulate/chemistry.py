@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from censored_gp.observations import Observations
 from censored_gp.simulate.common import Cells
+from censored_gp.simulate.world import Table, World
 
 LIMITS = (0.5, 1.0, 2.0)
 """Detection limits over which the laboratory's instruments got better, newest first."""
 
 
 @dataclass(frozen=True)
-class WaterSamples:
+class WaterSamples(World):
     """Concentrations of D substances along a river: what is in the water, and what was reported."""
 
     names: tuple[str, ...]
@@ -31,21 +33,16 @@ class WaterSamples:
     censored: Bool[np.ndarray, "N D"]
     """Where nothing was detected: the concentration is at most `observed`."""
 
-    def inputs(self) -> dict[str, Float[np.ndarray, " N"]]:
+    mark = "nondetect"
+
+    def inputs(self) -> Table:
         """Return the columns that explain concentrations: distance and year."""
         return {"distance": self.distance, "year": self.year}
 
-    def table(self) -> dict[str, np.ndarray]:
-        """Return what a laboratory reports: values, and a column of flags for each substance."""
-        columns: dict[str, np.ndarray] = dict(self.inputs())
-        for d, name in enumerate(self.names):
-            columns |= {name: self.observed[:, d], f"{name}_nondetect": self.censored[:, d]}
-        return columns
-
-    def observations(self) -> Observations:
-        """Return what is known of the concentrations, as bounds."""
+    def observations(self, rows: Any = slice(None)) -> Observations:
+        """Return what is known of the concentrations (of some samples), as bounds."""
         lower = np.where(self.censored, 0.0, self.observed)
-        return Observations(lower, self.observed, self.names)
+        return Observations(lower, self.observed, self.names).rows(rows)
 
 
 def water_samples(samples: int = 120, *, seed: int = 0, noise: float = 0.35) -> WaterSamples:

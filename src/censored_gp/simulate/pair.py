@@ -9,15 +9,14 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.observations import Observations
-from censored_gp.runtime import blas_threads_for
 from censored_gp.simulate.common import Cells
+from censored_gp.simulate.world import Table, World
 
 Window: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class SyntheticPair:
+class SyntheticPair(World):
     """Two correlated outputs with input-dependent noise, drawn from the paper's own model."""
 
     names: tuple[str, ...]
@@ -32,10 +31,9 @@ class SyntheticPair:
     """The truth, or less where censored."""
     censored: Bool[np.ndarray, "N D"]
 
-    def observations(self) -> Observations:
-        """Return what was seen of the outputs, as bounds."""
-        upper = np.where(self.censored, np.inf, self.observed)
-        return Observations(self.observed, upper, self.names)
+    def inputs(self) -> Table:
+        """Return the column that explains the outputs."""
+        return {"x": self.x}
 
 
 def synthetic_pair(
@@ -77,6 +75,9 @@ def _coregionalized(
     correlation: float,
 ) -> Cells:
     """Draw two functions of unit variance from an LMC whose kernels all correlate them alike."""
+    # Imported when a pair is drawn: it brings JAX, which no other world needs.
+    from censored_gp.runtime import blas_threads_for
+
     mixing = np.linalg.cholesky([[1.0, correlation], [correlation, 1.0]])
     total = np.zeros((len(x), 2))
     for lengthscale in lengthscales:

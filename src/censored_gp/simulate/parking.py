@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.observations import Observations
 from censored_gp.simulate.common import Cells, Times, hour_of_day, is_weekend, persistent_noise
+from censored_gp.simulate.world import Demand, Table
 
 OPEN = (8, 18)
 """First and last hour in which cars are counted."""
 
 
 @dataclass(frozen=True)
-class CarPark:
+class CarPark(Demand):
     """Cars in D car parks, hour by hour: how many would be there, and how many there are."""
 
     names: tuple[str, ...]
@@ -28,18 +28,15 @@ class CarPark:
     censored: Bool[np.ndarray, "N D"]
     """Where the car park was full."""
 
-    def inputs(self) -> dict[str, Times]:
+    mark = "capacity"
+
+    def inputs(self) -> Table:
         """Return the column that explains demand: time."""
         return {"time": self.time}
 
-    def table(self) -> dict[str, np.ndarray]:
-        """Return what an operator has: time, and cars in each car park."""
-        return self.inputs() | dict(zip(self.names, self.observed.T, strict=True))
-
-    def observations(self) -> Observations:
-        """Return what is known of demand, as bounds."""
-        upper = np.where(self.censored, np.inf, self.observed)
-        return Observations(self.observed, upper, self.names)
+    def marks(self) -> Cells:
+        """Return the capacities: a car park is full where as many cars are in it."""
+        return np.broadcast_to(self.capacity, self.observed.shape)
 
 
 def car_park(

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.observations import Observations
 from censored_gp.simulate.common import Cells, Times, persistent_noise
+from censored_gp.simulate.world import Demand, Table
 
 WEEK = np.array([0.8, 0.8, 0.9, 1.0, 1.3, 1.5, 0.7])
 """Relative demand from Monday to Sunday."""
 
 
 @dataclass(frozen=True)
-class Shop:
+class Shop(Demand):
     """Daily sales of D products: what people came for, and what was there for them."""
 
     names: tuple[str, ...]
@@ -31,21 +31,11 @@ class Shop:
     censored: Bool[np.ndarray, "N D"]
     """Where the shelf was empty in the evening."""
 
-    def inputs(self) -> dict[str, np.ndarray]:
+    mark = "sold_out"
+
+    def inputs(self) -> Table:
         """Return the columns that explain demand: time and promotion."""
         return {"time": self.time, "promotion": self.promotion}
-
-    def table(self) -> dict[str, np.ndarray]:
-        """Return what a shop keeps: sales, and a column of stock-outs for each product."""
-        columns = self.inputs()
-        for d, name in enumerate(self.names):
-            columns |= {name: self.observed[:, d], f"{name}_sold_out": self.censored[:, d]}
-        return columns
-
-    def observations(self) -> Observations:
-        """Return what is known of demand, as bounds."""
-        upper = np.where(self.censored, np.inf, self.observed)
-        return Observations(self.observed, upper, self.names)
 
 
 def shop(
