@@ -3,18 +3,19 @@
 import os
 from pathlib import Path
 
+import pytest
+
 # Most tests run a program once: what compiles quickly is done sooner than what runs quickly. To be
-# said before JAX is imported.
+# said before JAX is imported, which is why only fixtures import it here.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
-
-import jax  # noqa: E402
-import pytest  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def float64():
     """Low layers assume double precision; the package never switches it on for its host."""
+    import jax
+
     with jax.enable_x64(True):
         yield
 

@@ -50,7 +50,7 @@ def test_bounds_are_float64_copies():
     assert observations.lower.dtype == observations.upper.dtype == np.float64
     assert intervals(observations) == [(1.0, 1.0), (2.0, 2.0)]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(observations, "lower", lower)  # noqa: B010 (an assignment would not type-check)
+        observations.lower = lower
 
 
 def test_names_default_to_y():

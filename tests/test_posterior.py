@@ -85,7 +85,7 @@ def test_rows_far_apart_in_the_table_are_drawn_stretch_by_stretch(fitted, monkey
 
 def test_draws_are_used_evenly_and_over_again():
     kept = {"mean": jnp.arange(6.0).reshape(6, 1, 1)}
-    posterior = DrawnPosterior(None, {}, {}, np.zeros(()), kept)  # type: ignore[arg-type]
+    posterior = DrawnPosterior(None, {}, {}, np.zeros(()), kept)
     for count, expected in {3: [0, 2, 4], 6: range(6), 8: [0, 1, 2, 3, 4, 5, 0, 1]}.items():
         found = posterior._draw_weights(jax.random.key(0), "mean", count)
         np.testing.assert_array_equal(np.ravel(found), list(expected))

@@ -26,7 +26,7 @@ def test_a_world_cannot_be_changed_and_has_one_row_per_hour():
     assert np.all(np.diff(world.time) == np.timedelta64(1, "h"))
     assert list(world.inputs()) == ["time", "rain"]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        world.rain = world.rain  # pyright: ignore[reportAttributeAccessIssue]
+        world.rain = world.rain
 
 
 def test_pickups_fall_short_of_demand_only_where_the_flag_says_so():

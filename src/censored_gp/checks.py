@@ -49,7 +49,7 @@ def validated_inputs(
         raise ValueError(
             f"Inputs: found 0 feature(s) (shape={shape}) while a minimum of 1 is required."
         )
-    validate_data(estimator, X, reset=columns is None, skip_check_array=True)  # pyright: ignore[reportArgumentType]
+    validate_data(estimator, X, reset=columns is None, skip_check_array=True)
     return read_inputs(X, columns)
 
 

@@ -226,8 +226,8 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
             if header["format"] != FORMAT:
                 raise KeyError(header["format"])
             # An array is read when the header says that it can be understood.
-            fits = header["version"] == VERSION
-            return header, {k: file.get_tensor(k) for k in file.keys()} if fits else {}  # noqa: SIM118
+            names = file.keys() if header["version"] == VERSION else ()
+            return header, {name: file.get_tensor(name) for name in names}
     except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
         raise ValueError(
             f"{path} is not a model file of censored-gp, or was cut short or damaged ({error}). "

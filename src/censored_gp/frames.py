@@ -78,6 +78,10 @@ class Rows:
     """The output that a row of a long table is about; None: the table is wide."""
 
 
+ALL_EXACT = Spec()
+"""What is meant where nothing is said of censoring."""
+
+
 class Training(NamedTuple):
     """A table for training, read."""
 
@@ -94,7 +98,7 @@ def read_training(
     by: Any = None,
     time: Any = None,
     inputs: Any = None,
-    spec: Spec = Spec(),  # noqa: B008 (it cannot be changed)
+    spec: Spec = ALL_EXACT,
 ) -> Training:
     """Read a table as its columns are named.
 

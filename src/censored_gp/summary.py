@@ -85,7 +85,9 @@ def paper_name(estimator: Any) -> str:
 def describe(estimator: Any) -> str:
     """Return what was fitted, to what, and how it went."""
     model, names = estimator.posterior_.model, estimator.output_names_
-    families = [f"{name} {likelihood!r}" for name, likelihood in zip(names, model.likelihoods)]  # noqa: B905
+    families = [
+        f"{name} {likelihood!r}" for name, likelihood in zip(names, model.likelihoods, strict=True)
+    ]
     lines = [
         f"{paper_name(estimator)} on {listed(estimator.columns_.names)}: {', '.join(families)}",
         estimator.observations_.summary(),

@@ -22,9 +22,12 @@ def no_window():
 def folder(tmp_path_factory):
     """Runs in which model k covers k tenths, and the truth lies evenly."""
     made = tmp_path_factory.mktemp("runs")
-    level = lambda run: MODELS.index(run["model"]) / 10  # noqa: E731
-    run = lambda run: dict.fromkeys(shares.STUDY.results, 0.1) | {"coverage": level(run)}  # noqa: E731
-    study = Study(shares.STUDY.name, shares.STUDY.settings, shares.STUDY.results, run)
+
+    def pretended(run):
+        covered = MODELS.index(run["model"]) / 10
+        return dict.fromkeys(shares.STUDY.results, 0.1) | {"coverage": covered}
+
+    study = Study(shares.STUDY.name, shares.STUDY.settings, shares.STUDY.results, pretended)
     complete(study, shares.runs(2), made, jobs=1)
     return made
 

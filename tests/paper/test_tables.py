@@ -23,8 +23,10 @@ from censored_gp.paper.runs import Study, complete
 def made_up(study, wanted, value=lambda run: 0.5):
     """Rows as if the runs had been done."""
     done = {"error": "", "seconds": 1.0, "version": "0", "finished": "now"}
-    results = lambda run: dict.fromkeys(study.results, value(run))  # noqa: E731
-    return [{k: str(v) for k, v in run.items()} | results(run) | done for run in wanted]
+    return [
+        {k: str(v) for k, v in run.items()} | dict.fromkeys(study.results, value(run)) | done
+        for run in wanted
+    ]
 
 
 def best_is_last(run):
@@ -60,7 +62,10 @@ def test_scenarios_overlap_as_much_as_they_say():
 
 def test_single_outputs_that_see_the_same_share_a_run():
     runs = table2.runs(1)
-    of = lambda model: [run for run in runs if run["model"] == model]  # noqa: E731
+
+    def of(model):
+        return [run for run in runs if run["model"] == model]
+
     assert len(of("HMOCGP")) == 4
     assert {(r["own"], r["other"]) for r in of("CGP")} == {("block", "-"), ("broken", "-")}
     in_both = {table1.STUDY.key(run) for run in table1.runs(1)}
@@ -134,7 +139,10 @@ def test_engines_are_compared_on_runs_that_both_have_done():
     (first, wanted), (second, others) = engines.runs(1)
     assert {run["engine"] for run in wanted} == {"natural", "svi"}
     assert {(run["family"], run["model"]) for run in others} == set(new_york.CHAMPIONS.items())
-    value = lambda run: 2.0 if run["engine"] == "svi" else 3.0  # noqa: E731
+
+    def value(run):
+        return 2.0 if run["engine"] == "svi" else 3.0
+
     text = engines.section(made_up(first, wanted, value), made_up(second, others, value))
     assert "| CGP | 3.0 | 2.0 | -1.0 |" in text
     assert "| negative binomial HMOCGP | 3.0 | 2.0 | -1.0 |" in text
@@ -143,7 +151,10 @@ def test_engines_are_compared_on_runs_that_both_have_done():
 def test_the_page_has_what_there_are_runs_of(tmp_path):
     runs = table1.runs(1)
     real = synthetic.STUDY
-    pretended = lambda run: dict.fromkeys(real.results, best_is_last(run))  # noqa: E731
+
+    def pretended(run):
+        return dict.fromkeys(real.results, best_is_last(run))
+
     study = Study(real.name, real.settings, real.results, pretended)
     complete(study, runs, tmp_path, jobs=1)
     text = write_page(tmp_path).read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ import pytest
 from censored_gp import plotting
 
 mpl = pytest.importorskip("matplotlib")
-from matplotlib.colors import to_rgb  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
+Figure = pytest.importorskip("matplotlib.figure").Figure
 
 GROUNDS = {"light": "#ffffff", "dark": "#16191d", "print": "#ffffff"}
 # Viénot, Brettel and Mollon (1999): what is left of colours without red or without green cones.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from typing import Any
 
 __all__ = ["javascript", "require_altair"]
@@ -12,7 +13,8 @@ def require_altair() -> Any:
     """Return altair, or say how to get it and the package that carries its JavaScript."""
     try:
         import altair
-        import vl_convert  # noqa: F401
+
+        import_module("vl_convert")  # it carries the JavaScript, and is asked for later
     except ImportError as error:
         raise ImportError(
             f"A report needs {error.name}, which is not installed: "

@@ -138,7 +138,10 @@ def _demand(facts: Facts, drawn: Charts) -> str:
     known, series = facts.model.observations_, facts.series
     kinds = "".join(text for kind, text in KINDS.items() if getattr(known, f"is_{kind}").any())
     legend = LEGEND.format(interval=f"{facts.probability:.0%} interval", kinds=kinds)
-    hint = "Point at a chart for figures. Drag across the strip below it to zoom; click the strip to see all."  # noqa: E501
+    hint = (
+        "Point at a chart for figures. Drag across the strip below it to zoom; click the strip to "
+        "see all."
+    )
     parts = [_paragraphs([words.what_was_drawn(facts), hint]), legend]
     label = "" if series.is_time else series.label
     for name, columns in zip(facts.names, series.outputs, strict=True):
@@ -233,7 +236,10 @@ def _calibration(facts: Facts, drawn: Charts) -> str:
         "model was fitted to these very cells, which flatters it. For cells that were held out, "
         "make this report with folds=3."
     )
-    hint = "Left: bars near 1 are right; many at both ends mean intervals too narrow. Right: points below the line mean the same."  # noqa: E501
+    hint = (
+        "Left: bars near 1 are right; many at both ends mean intervals too narrow. Right: points "
+        "below the line mean the same."
+    )
     chance = 1.96 * float(np.sqrt((len(found.bars) - 1) / max(1, found.cells)))
     edges = np.arange(len(found.bars) + 1) / len(found.bars)
     bars = {"x": rounded(edges[:-1]), "x2": rounded(edges[1:]), "y": rounded(found.bars)}
@@ -271,7 +277,10 @@ def _comparison(facts: Facts) -> str:
     if not rows:
         return ""
     best = next((i for i, row in enumerate(rows) if row.get("best")), None)
-    text = "Each model was fitted, and scored on cells it had not seen. The best one has the least nlpd: it found what was known of those cells the least surprising."  # noqa: E501
+    text = (
+        "Each model was fitted, and scored on cells it had not seen. The best one has the least "
+        "nlpd: it found what was known of those cells the least surprising."
+    )
     kept = [{k: v for k, v in row.items() if k not in ("best", "this")} for row in rows]
     return _paragraphs([text]) + _table(list(kept[0]), [_cells(row) for row in kept], best)
 

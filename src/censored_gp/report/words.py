@@ -116,7 +116,10 @@ def _model(model: Any) -> str:
 
 def _fit(facts: Facts) -> str:
     report = facts.model.report_
-    return f"{report.message} All intervals here hold the truth with {facts.probability:.0%} probability, if the model is right."  # noqa: E501
+    return (
+        f"{report.message} All intervals here hold the truth with {facts.probability:.0%} "
+        "probability, if the model is right."
+    )
 
 
 def _several(count: int, noun: str) -> str:
