@@ -20,6 +20,15 @@ def float64():
         yield
 
 
+@pytest.fixture(scope="module")
+def quickly():
+    """Compile quickly: what is tested is not how fast programs run."""
+    from quick import compiling_quickly
+
+    with compiling_quickly():
+        yield
+
+
 @pytest.fixture
 def data_folder() -> Path:
     """The folder of real data; tests that need it are skipped, visibly, where it is absent."""

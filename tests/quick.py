@@ -4,6 +4,7 @@ Compiling the tail functions takes the compiler far longer than running them tak
 is the mathematics, which the level of optimisation does not change.
 """
 
+import contextlib
 import functools
 
 import jax
@@ -28,3 +29,14 @@ def accepted() -> dict:
 def quick(function, **kwargs):
     """`jax.jit` for a function that is run once."""
     return jax.jit(function, compiler_options=accepted(), **kwargs)
+
+
+@contextlib.contextmanager
+def compiling_quickly():
+    """Have the package's own programs compiled that way too."""
+    before = jax.config.values["jax_disable_most_optimizations"]
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", before)

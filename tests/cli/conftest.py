@@ -2,7 +2,6 @@
 
 import shlex
 
-import jax
 import pytest
 from typer.testing import CliRunner
 
@@ -13,12 +12,9 @@ HOURS = 48
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Compile quickly: what is tested is not how fast programs run."""
-    before = jax.config.values["jax_disable_most_optimizations"]
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+def quickly(quickly):
+    """Every test here compiles quickly."""
+    return quickly
 
 
 @pytest.fixture(scope="session")

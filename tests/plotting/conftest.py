@@ -1,22 +1,18 @@
 """Axes to draw on, and the small model, compiled quickly."""
 
-import jax
 import pytest
 
 import fitted
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Compile quickly: what is tested is not how fast programs run."""
-    before = jax.config.values["jax_disable_most_optimizations"]
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+def quickly(quickly):
+    """Every test here compiles quickly."""
+    return quickly
 
 
 @pytest.fixture
-def model(quick):
+def model(quickly):
     return fitted.model()
 
 

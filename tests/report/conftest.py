@@ -1,9 +1,9 @@
 """A report, written once."""
 
-import jax
 import pytest
 
 import fitted
+from quick import compiling_quickly
 
 
 @pytest.fixture(scope="session")
@@ -12,8 +12,6 @@ def written(tmp_path_factory):
     pytest.importorskip("vl_convert")
     from censored_gp.report import write_report
 
-    before = jax.config.values["jax_disable_most_optimizations"]
-    jax.config.update("jax_disable_most_optimizations", True)
     rows = [
         {"model": "HMOCGP", "likelihood": "gaussian", "nlpd": 1.25, "best": True},
         {"model": "<b>NCGP</b>", "likelihood": "gaussian", "nlpd": 2.5, "best": False},
@@ -21,6 +19,6 @@ def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "page.html"
     title = "Bikes </title><script>document.title = 'no'</script>"
     told = ["Column 'x<i>': 3 rows were left out."]
-    write_report(fitted.model(), path, title=title, comparison=rows, problems=told)
-    jax.config.update("jax_disable_most_optimizations", before)
+    with compiling_quickly():
+        write_report(fitted.model(), path, title=title, comparison=rows, problems=told)
     return path

@@ -4,7 +4,6 @@ import json
 import re
 import sys
 
-import jax
 import numpy as np
 import pytest
 
@@ -13,15 +12,7 @@ from censored_gp import CensoredGP, report
 from censored_gp.report import facts, page, problems, series, words
 
 pytest.importorskip("vl_convert")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Compile quickly: what is tested is not how fast programs run."""
-    before = jax.config.values["jax_disable_most_optimizations"]
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("quickly")
 
 
 @pytest.fixture(scope="module")

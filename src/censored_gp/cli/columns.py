@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from censored_gp.cli.arrow import compute
 from censored_gp.cli.problems import BadInput, first_failure
-from censored_gp.cli.times import as_times
+from censored_gp.cli.times import Place, as_times, refuse_unread
 
 __all__ = ["as_flags", "as_input", "as_labels", "as_numbers", "as_time"]
 
-Place = Callable[[int], str]
 FLAGS = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
     **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), 0),
@@ -62,13 +60,13 @@ def as_flags(column: Any, place: Place) -> Any:
     words = pc.cast(column, pa.string())
     small = pc.utf8_lower(pc.utf8_trim_whitespace(words))
     found = pc.index_in(small, pa.array(list(FLAGS)))
-    strange = pc.and_(pc.is_valid(words), pc.is_null(found))
-    row = pc.index(strange, True).as_py()
-    if row >= 0:
-        raise BadInput(
-            f"{place(row)}: found {words[row].as_py()!r}. Accepted as a flag are true, yes or 1 "
-            "(censored: the value is a bound) and false, no or 0 (exact)."
-        )
+    refuse_unread(
+        words,
+        found,
+        place,
+        "Accepted as a flag are true, yes or 1 (censored: the value is a bound) and false, no or 0 "
+        "(exact).",
+    )
     return pc.take(pa.array(list(FLAGS.values()), pa.float64()), found)
 
 

@@ -9,11 +9,15 @@ from zoneinfo import ZoneInfo
 from censored_gp.cli.arrow import compute
 from censored_gp.cli.problems import BadInput, first_failure
 
-__all__ = ["as_times", "check_zone"]
+__all__ = ["Place", "as_times", "check_zone", "refuse_unread"]
 
 ISO = (
     r"^(?P<local>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}(?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)?)"
     r"\s*(?P<zone>Z|z|[+-]\d{2}(?::?\d{2})?)?$"
+)
+ACCEPTED = (
+    "Accepted are ISO 8601 times, such as 2024-06-03 or 2024-06-03T14:30, with or without a zone "
+    "(Z, +02:00)."
 )
 Place = Callable[[int], str]
 """Where a row of values stands, in words."""
@@ -44,7 +48,7 @@ def as_times(text: Any, place: Place, zone: str | None = None) -> Any:
     """
     pc = compute()
     parts = pc.extract_regex(text, ISO)
-    _refuse_unlike(text, parts, place)
+    refuse_unread(text, parts, place, ACCEPTED)
     local = _as_local(pc.struct_field(parts, "local"), place)
     # Text without a zone has the empty text there; a missing time has none.
     zones = pc.struct_field(parts, "zone")
@@ -56,15 +60,16 @@ def as_times(text: Any, place: Place, zone: str | None = None) -> Any:
     return _shifted(local, zones, minutes, zone or _name_of(next(iter(minutes.values()))))
 
 
-def _refuse_unlike(text: Any, parts: Any, place: Place) -> None:
+def refuse_unread(text: Any, read: Any, place: Place, accepted: str) -> None:
+    """Refuse the first text that could not be read: that has none beside it.
+
+    >>> import pyarrow as pa
+    >>> refuse_unread(pa.array(["1", None]), pa.array([1, None]), str, "Accepted are numbers.")
+    """
     pc = compute()
-    unlike = pc.and_(pc.is_valid(text), pc.is_null(parts))
-    row = pc.index(unlike, True).as_py()
+    row = pc.index(pc.and_(pc.is_valid(text), pc.is_null(read)), True).as_py()
     if row >= 0:
-        raise BadInput(
-            f"{place(row)}: found {text[row].as_py()!r}. Accepted are ISO 8601 times, such as "
-            "2024-06-03 or 2024-06-03T14:30, with or without a zone (Z, +02:00)."
-        )
+        raise BadInput(f"{place(row)}: found {text[row].as_py()!r}. {accepted}")
 
 
 def _as_local(text: Any, place: Place) -> Any:

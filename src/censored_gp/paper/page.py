@@ -16,6 +16,7 @@ from censored_gp.paper.runs import Row, good
 
 __all__ = [
     "Scores",
+    "bold_best",
     "bulleted",
     "collect",
     "differences",

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from censored_gp.paper import synthetic
+from censored_gp.paper import page, synthetic
 from censored_gp.paper.models import MODELS
-from censored_gp.paper.page import (
-    Scores,
-    bold_best,
-    collect,
-    differences,
-    effort,
-    markdown,
-    shown,
-    verdict,
-)
 from censored_gp.paper.runs import Row, Settings, good
 
 __all__ = ["DRAWS", "PAPER", "STUDY", "is_run_of", "runs", "section"]
@@ -63,7 +53,7 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     True
     """
     own = [row for row in rows if row["engine"] == engine and is_run_of(row)]
-    nlpd = collect(own, ["model"], ["draw"], "nlpd")
+    nlpd = page.collect(own, ["model"], ["draw"], "nlpd")
     ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in
                        synthetic.RANGES.items())  # fmt: skip
     return "\n\n".join(
@@ -71,8 +61,8 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
             f"## Table 1: synthetic data, engine {engine}",
             PROTOCOL.format(n=synthetic.N, ranges=ranges),
             _table(own, nlpd),
-            verdict(nlpd, CHAMPION, high_is_good=False, digits=1, what="NLPD"),
-            effort(own),
+            page.verdict(nlpd, CHAMPION, high_is_good=False, digits=1, what="NLPD"),
+            page.effort(own),
         ]
     )
 
@@ -86,25 +76,28 @@ def is_run_of(row: Row) -> bool:
     return (row["own"], row["other"]) in {SCENARIO, (SCENARIO[0], "-")}
 
 
-def _table(rows: Sequence[Row], nlpd: Scores) -> str:
+def _table(rows: Sequence[Row], nlpd: page.Scores) -> str:
     """Return the table; its last row is the best that can be expected."""
-    best = bold_best(MODELS, nlpd, high_is_good=False)
-    columns = {s: collect(rows, ["model"], ["draw"], s) for s in SHOWN}
+    best = page.bold_best(MODELS, nlpd, high_is_good=False)
+    columns = {s: page.collect(rows, ["model"], ["draw"], s) for s in SHOWN}
     lines = [
         [
             model,
             f"{PAPER[model]:.2f}",
-            best(model, shown(nlpd.get(model, {}).values(), 1)),
-            *(shown(columns[s].get(model, {}).values(), digits) for s, digits in SHOWN.items()),
-            shown(differences(nlpd, model, CHAMPION), 1) if model != CHAMPION else "",
+            best(model, page.shown(nlpd.get(model, {}).values(), 1)),
+            *(
+                page.shown(columns[s].get(model, {}).values(), digits)
+                for s, digits in SHOWN.items()
+            ),
+            page.shown(page.differences(nlpd, model, CHAMPION), 1) if model != CHAMPION else "",
             str(len(nlpd.get(model, {}))),
         ]
         for model in MODELS
     ]
     floor = {row["draw"]: row["nlpd_floor"] for row in good(rows)}
     per_point = [value / synthetic.N for value in floor.values()]
-    last = ["(the truth's own)", "", shown(floor.values(), 1), shown(per_point, 2)]
-    return markdown(HEADER, [*lines, last + [""] * (len(HEADER) - len(last))])
+    last = ["(the truth's own)", "", page.shown(floor.values(), 1), page.shown(per_point, 2)]
+    return page.markdown(HEADER, [*lines, last + [""] * (len(HEADER) - len(last))])
 
 
 SHOWN = {"nlpd_per_point": 2, "nlpd_censored": 2, "r2": 3, "coverage": 3, "coverage_censored": 3}

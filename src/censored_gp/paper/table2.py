@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from censored_gp.paper import synthetic
+from censored_gp.paper import page, synthetic
 from censored_gp.paper.models import MODELS
-from censored_gp.paper.page import (
-    Scores,
-    bold_best,
-    bulleted,
-    collect,
-    differences,
-    effort,
-    markdown,
-    shown,
-    verdict,
-)
 from censored_gp.paper.runs import Row, Settings
 
 __all__ = ["DRAWS", "PAPER", "SCENARIOS", "STUDY", "is_run_of", "runs", "section"]
@@ -68,7 +57,7 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     spans = {name: ", ".join(f"[{a}, {b}]" for a, b in synthetic.WINDOWS[name]) for name in
              ("broken", "elsewhere")}  # fmt: skip
     judged = (
-        verdict(scores, CHAMPION, high_is_good=False, digits=1, what=f"Overlap {name}")
+        page.verdict(scores, CHAMPION, high_is_good=False, digits=1, what=f"Overlap {name}")
         for name, scores in columns.items()
     )
     return "\n\n".join(
@@ -78,9 +67,9 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
             _table(columns),
             f"NLPD less that of {CHAMPION}, paired:",
             _paired(columns),
-            bulleted(judged),
+            page.bulleted(judged),
             f"The paper finds {CHAMPION} behind HCGP at 100 %-H too, and the best row elsewhere.",
-            effort([row for row in own if _belongs(row)]),
+            page.effort([row for row in own if _belongs(row)]),
         ]
     )
 
@@ -99,14 +88,14 @@ def _belongs(row: Row) -> bool:
     return any(pair in {(own, other), (own, "-")} for own, other in SCENARIOS.values())
 
 
-def _scores(rows: Sequence[Row], own: str, other: str) -> Scores:
+def _scores(rows: Sequence[Row], own: str, other: str) -> page.Scores:
     """Return NLPD by model and draw in one column of the table."""
     seen = [row for row in rows if row["own"] == own and row["other"] in ("-", other)]
-    return collect(seen, ["model"], ["draw"], "nlpd")
+    return page.collect(seen, ["model"], ["draw"], "nlpd")
 
 
-def _table(columns: dict[str, Scores]) -> str:
-    best = {name: bold_best(MODELS, scores, False) for name, scores in columns.items()}
+def _table(columns: dict[str, page.Scores]) -> str:
+    best = {name: page.bold_best(MODELS, scores, False) for name, scores in columns.items()}
     header = ["model"] + [cell for name in columns for cell in (f"paper's {name}", name)]
     lines = [
         [model]
@@ -115,18 +104,18 @@ def _table(columns: dict[str, Scores]) -> str:
             for (name, scores), paper in zip(columns.items(), PAPER[model], strict=True)
             for cell in (
                 f"{paper:.2f}",
-                best[name](model, shown(scores.get(model, {}).values(), 1)),
+                best[name](model, page.shown(scores.get(model, {}).values(), 1)),
             )
         ]
         for model in MODELS
     ]
-    return markdown(header, lines)
+    return page.markdown(header, lines)
 
 
-def _paired(columns: dict[str, Scores]) -> str:
+def _paired(columns: dict[str, page.Scores]) -> str:
     rivals = [model for model in MODELS if model != CHAMPION]
     lines = [
-        [model, *(shown(differences(scores, model, CHAMPION), 1) for scores in columns.values())]
+        [model, *(page.shown(page.differences(s, model, CHAMPION), 1) for s in columns.values())]
         for model in rivals
     ]
-    return markdown(["model", *columns], lines)
+    return page.markdown(["model", *columns], lines)

@@ -10,18 +10,8 @@ from jaxtyping import Bool, Float
 
 from censored_gp.datasets import LimitedDemand, car_parks, hub_pairs, hubs
 from censored_gp.datasets.areas import PARK_PAIRS
+from censored_gp.paper import page
 from censored_gp.paper.models import MODELS, build, point_scores, seen_by
-from censored_gp.paper.page import (
-    Scores,
-    bold_best,
-    bulleted,
-    collect,
-    differences,
-    effort,
-    markdown,
-    shown,
-    verdict,
-)
 from censored_gp.paper.runs import Row, Settings, Study
 
 __all__ = ["DRAWS", "PAPER", "STUDY", "runs", "section"]
@@ -113,7 +103,7 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     for data, title in TITLES.items():
         chosen = [row for row in own if row["data"] == data]
         parts += [f"### {title}", *_tables(chosen)]
-    parts += ["### The paper's figures", _paper(), effort(own)]
+    parts += ["### The paper's figures", _paper(), page.effort(own)]
     return "\n\n".join(parts)
 
 
@@ -133,10 +123,10 @@ def _first(predicted: Float[np.ndarray, "..."]) -> Float[np.ndarray, " N"]:
     return predicted if predicted.ndim == 1 else predicted[:, 0]
 
 
-def _scores(rows: Sequence[Row], intensity: float, score: str) -> Scores:
+def _scores(rows: Sequence[Row], intensity: float, score: str) -> page.Scores:
     """Return a score by model, and by pair and draw: the mean over folds."""
     chosen = [row for row in rows if row["intensity"] == str(intensity)]
-    return collect(chosen, ["model"], ["pair", "draw"], score)
+    return page.collect(chosen, ["model"], ["pair", "draw"], score)
 
 
 def _tables(rows: Sequence[Row]) -> list[str]:
@@ -147,25 +137,27 @@ def _tables(rows: Sequence[Row]) -> list[str]:
     for model in MODELS:
         cells = [model]
         for c in INTENSITIES:
-            best = bold_best(MODELS, r2[c], high_is_good=True)
-            cells.append(best(model, shown(r2[c].get(model, {}).values())))
-            cells.append(shown(mae[c].get(model, {}).values(), 1))
+            best = page.bold_best(MODELS, r2[c], high_is_good=True)
+            cells.append(best(model, page.shown(r2[c].get(model, {}).values())))
+            cells.append(page.shown(mae[c].get(model, {}).values(), 1))
         lines.append(cells)
     paired = [
-        [model, *(shown(differences(r2[c], model, CHAMPION), 4) for c in INTENSITIES)]
+        [model, *(page.shown(page.differences(r2[c], model, CHAMPION), 4) for c in INTENSITIES)]
         for model in MODELS
         if model != CHAMPION
     ]
-    judged = [verdict(r2[c], CHAMPION, high_is_good=True, what=f"c = {c}") for c in INTENSITIES]
+    judged = [
+        page.verdict(r2[c], CHAMPION, high_is_good=True, what=f"c = {c}") for c in INTENSITIES
+    ]
     return [
-        markdown(header, lines),
+        page.markdown(header, lines),
         f"R² less that of {CHAMPION}, paired:",
-        markdown(["model", *(f"c = {c}" for c in INTENSITIES)], paired),
-        bulleted(judged),
+        page.markdown(["model", *(f"c = {c}" for c in INTENSITIES)], paired),
+        page.bulleted(judged),
     ]
 
 
 def _paper() -> str:
     header = ["model", *(f"{s}, c = {c}" for c in INTENSITIES for s in ("R²", "MAE"))]
     lines = [[m, *(f"{v:.2f}" for both in PAPER[m] for v in both)] for m in MODELS]
-    return markdown(header, lines)
+    return page.markdown(header, lines)
