@@ -19,6 +19,27 @@ def test_a_seed_makes_a_world():
     assert np.any(pairs[0].truth != pairs[2].truth)
 
 
+def test_a_seed_makes_the_world_that_it_made_before():
+    """Figures in the documentation are of these worlds."""
+    world = simulate.bike_share(seed=1)
+    seen = (world.rain, world.demand, world.supply, world.observed, world.censored)
+    assert [part.sum() for part in seen] == [86, 4681, 11314, 3922, 306]
+    assert world.rate.sum() == pytest.approx(4652.66371745)
+    world = simulate.bike_share(days=2, seed=1)
+    assert world.demand[6:10].tolist() == [[2, 2], [3, 9], [9, 8], [4, 1]]
+    assert world.supply[6:10].tolist() == [[11, 13], [11, 14], [12, 11], [4, 4]]
+
+
+def test_returns_follow_the_shocks_of_demand_only_if_told_to():
+    pattern = simulate.bike_share(days=200, shared_shock=0.0, own_shock=0.0).rate
+    for follow in (True, False):
+        world = simulate.bike_share(days=200, returns_follow_demand=follow)
+        shock = np.log(world.rate / pattern)
+        more = [world.returned[part].sum() / pattern[part].sum() for part in (shock > 0, shock < 0)]
+        assert more[0] / more[1] == pytest.approx(1.6 if follow else 1.0, abs=0.1)
+        assert world.returned.sum() == pytest.approx(0.84 * pattern.sum(), rel=0.1)
+
+
 def test_a_world_cannot_be_changed_and_has_one_row_per_hour():
     world = simulate.bike_share(days=5, stations=3)
     assert world.demand.shape == world.censored.shape == world.rate.shape == (120, 3)
@@ -46,9 +67,11 @@ def test_bikes_are_conserved():
     hour = world.time.astype(int) % 24
     following = np.flatnonzero(hour[1:] != simulate.TIME_OF_REBALANCING)
     # The supply of an hour is what was left, as far as it fits, plus what came back.
-    assert np.all(world.supply[following + 1] >= np.minimum(left[following], 20))
-    refilled = world.supply[hour == simulate.TIME_OF_REBALANCING]
-    assert np.all(refilled >= round(20 * simulate.STOCK_AFTER_REBALANCING))
+    kept = np.minimum(left, 20)[following]
+    np.testing.assert_array_equal(world.supply[following + 1], kept + world.returned[following + 1])
+    night = hour == simulate.TIME_OF_REBALANCING
+    filled = round(20 * simulate.STOCK_AFTER_REBALANCING)
+    np.testing.assert_array_equal(world.supply[night], filled + world.returned[night])
 
 
 def test_demand_is_poisson_about_its_rate():

@@ -27,6 +27,8 @@ class BikeShare(Demand):
     """Expected demand."""
     demand: Cells
     """The truth: how many people came for a bike, `Poisson(rate)`."""
+    returned: Cells
+    """How many bikes people brought back in the hour."""
     supply: Cells
     """How many bikes there were to be had in the hour."""
     observed: Cells
@@ -51,6 +53,7 @@ def bike_share(
     rain_effect: float = 0.7,
     shared_shock: float = 0.25,
     own_shock: float = 0.15,
+    returns_follow_demand: bool = True,
     start: str = "2024-06-03",
 ) -> BikeShare:
     """Simulate a bike share in which bikes run out, so that pickups understate demand.
@@ -60,6 +63,15 @@ def bike_share(
     deviations). People also return bikes, fewer in the morning and more in the evening. A van
     fills every station to seven tenths of its `docks` each night. `busyness` is the demand per
     hour at the peak of a typical station.
+
+    An empty station has no more bikes than come back to it. By default more come back when more
+    are wanted, so that its supply tells of demand what time and rain do not. With
+    `returns_follow_demand=False` returns know the pattern and the rain but not the shocks, and
+    supply is independent of demand given the inputs. The demand of a seed is the same either way.
+
+    >>> worlds = [bike_share(days=7, returns_follow_demand=follow) for follow in (True, False)]
+    >>> bool((worlds[0].demand == worlds[1].demand).all())
+    True
     """
     rng = np.random.default_rng(seed)
     time = np.datetime64(start, "h") + np.arange(24 * days)
@@ -68,9 +80,11 @@ def bike_share(
     shocks = shocks + own_shock * persistent_noise(rng, len(time), stations)
     size = busyness * np.exp(0.2 * rng.standard_normal(stations))
     pattern = _weekly_pattern(time, commuters=rng.uniform(0.6, 1.0, stations))
-    rate = size * pattern * np.exp(shocks - rain_effect * rain[:, None])
+    regular = size * pattern * np.exp(-rain_effect * rain[:, None])
+    rate = regular * np.exp(shocks)
     demand = rng.poisson(rate)
-    returned = rng.poisson(rate * _return_ratio(time)[:, None])
+    followed = rate if returns_follow_demand else regular
+    returned = rng.poisson(followed * _return_ratio(time)[:, None])
     supply = _supply(time, demand, returned, docks)
     return BikeShare(
         names=tuple(f"station_{d + 1}" for d in range(stations)),
@@ -78,6 +92,7 @@ def bike_share(
         rain=rain,
         rate=rate,
         demand=demand.astype(float),
+        returned=returned.astype(float),
         supply=supply.astype(float),
         observed=np.minimum(demand, supply).astype(float),
         censored=demand >= supply,
