@@ -18,7 +18,7 @@ FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
 LAYERS = (
     *("runtime", "linalg", "tails", "links", "quadrature"),
     *("tables", "categories", "inputs", "observations", "kernels"),
-    *("likelihoods", "prior", "model", "posterior", "inference", "predict"),
+    *("likelihoods", "prior", "model", "posterior", "inference", "mixture", "predict"),
     *("crps", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
     *("summary", "progress", "files", "answers", "demand", "ahead", "diagnose", "questions"),

@@ -203,7 +203,8 @@ def test_imputation_is_the_truncated_mixture():
 
 
 def test_rows_are_computed_in_chunks_alike(prediction, posterior, monkeypatch):
-    monkeypatch.setattr("censored_gp.predict.MOST_CELLS", 2 * 256 * 2)
+    monkeypatch.setattr("censored_gp.predict.MOST_ROWS", 3)
+    monkeypatch.setattr("censored_gp.mixture.MOST_COMPONENTS", 2 * 256)
     chunked = Prediction(posterior, UNITS, NEW, NAMES)
     np.testing.assert_allclose(chunked.mean, prediction.mean, rtol=1e-12)
 
@@ -220,3 +221,12 @@ def test_outputs_of_one_family_are_found_again_in_their_order():
     np.testing.assert_allclose(found.mean[:, [0, 2]], mean["mean"][:, [0, 2]], atol=1e-9)
     assert np.array_equal(found.discrete, [False, True, False])
     assert found.shape == (8, 3)
+
+
+def test_draws_within_bounds_leave_what_was_seen_as_it_was():
+    _, imputed, lower, upper = impute(Gaussian())
+    drawn = imputed.sample(50, 0)
+    seen = lower == upper
+    np.testing.assert_allclose(drawn[:, seen], np.broadcast_to(lower[seen], (50, seen.sum())))
+    assert np.all((drawn >= lower - 1e-9) & (drawn <= upper + 1e-9))
+    assert np.all(np.ptp(drawn[:, ~seen], axis=0) > 0)

@@ -4,6 +4,10 @@ The mixture is a finite one over latent nodes, so everything a user asks of it i
 over components of the likelihood's own functions. Bounds may be given: then it is the distribution
 of what a censored cell really was. The posterior has seen those bounds already, so the weights of
 the components stay and only each component is cut to them.
+
+The nodes are computed by a program for each shape of posterior, what is asked of them by a program
+for each likelihood and question alone: it is these, with their tails, that take long to compile,
+and all models of a family share them.
 """
 
 from __future__ import annotations
@@ -14,89 +18,19 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.inverse import invert
-from censored_gp.model import Model, Units, draw_outputs, output_parameters
+from censored_gp.mixture import Mixture, RoleMean, answers, coarse, drawn_cells, log_cdf, slices
+from censored_gp.model import Model, Units
 from censored_gp.observations import Observations
-from censored_gp.posterior import Posterior
+from censored_gp.posterior import Latent, Posterior
 from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 
 Cells = Float[np.ndarray, "N D"]
-MOST_CELLS = 4_000_000
-"""Components times cells computed at once: what bounds the memory of a prediction."""
-
-
-class Mixture(eqx.Module):
-    """Outputs of one likelihood as mixtures over S latent nodes, perhaps cut to bounds."""
-
-    likelihood: Likelihood
-    theta: tuple[Float[Array, "S N D"], ...]
-    mass: Float[Array, "S"]
-    lower: Float[Array, "N D"] | None = None
-    upper: Float[Array, "N D"] | None = None
-
-    def average(self, values: Float[Array, "S N D"]) -> Float[Array, "N D"]:
-        """Return the mean over components."""
-        return jnp.tensordot(self.mass, values, axes=1)
-
-    def log_average(self, logs: Float[Array, "S N D"]) -> Float[Array, "N D"]:
-        """Return the log of the mean over components, from logs."""
-        return jax.scipy.special.logsumexp(logs, axis=0, b=self.mass[:, None, None])
-
-    def moments(self) -> tuple[Float[Array, "N D"], Float[Array, "N D"]]:
-        """Return mean and variance, by the laws of total expectation and variance."""
-        if self.lower is None or self.upper is None:
-            mean, variance = (
-                self.likelihood.mean(*self.theta),
-                self.likelihood.variance(*self.theta),
-            )
-        else:
-            mean, variance = self.likelihood.moments_within(self.lower, self.upper, *self.theta)
-        centre = self.average(mean)
-        return centre, self.average(variance) + self.average((mean - centre) ** 2)
-
-    def log_probability(
-        self, lower: Float[Array, "N D"], upper: Float[Array, "N D"]
-    ) -> Float[Array, "N D"]:
-        """Return log P(lower <= Y <= upper), the log density where they are equal."""
-        log_likelihood = self.likelihood.log_likelihood
-        if self.lower is None or self.upper is None:
-            return self.log_average(log_likelihood(lower, upper, *self.theta))
-        low, high = jnp.maximum(lower, self.lower), jnp.minimum(upper, self.upper)
-        empty = low > high
-        if not self.likelihood.support.discrete:
-            # Two intervals that only touch have a point in common, which has no mass.
-            empty |= (low == high) & (lower < upper) & (self.lower < self.upper)
-        # An empty interval is replaced by a harmless one; its answer is not used.
-        low, high = jnp.where(empty, self.lower, low), jnp.where(empty, self.upper, high)
-        inside = log_likelihood(low, high, *self.theta)
-        whole = log_likelihood(self.lower, self.upper, *self.theta)
-        return jnp.where(empty, -jnp.inf, self.log_average(inside - whole))
-
-    def log_tails(self, y: Float[Array, "N D"]) -> tuple[Float[Array, "N D"], Float[Array, "N D"]]:
-        """Return log P(Y <= y) and log P(Y > y)."""
-        if self.lower is None or self.upper is None:
-            below, above = self.likelihood.log_tails(y, *self.theta)
-            return self.log_average(below), self.log_average(above)
-        below = self.log_probability(jnp.full_like(y, -jnp.inf), y)
-        next_up = y + 1.0 if self.likelihood.support.discrete else y
-        above = self.log_probability(next_up, jnp.full_like(y, jnp.inf))
-        return below, jnp.where(y >= self.upper, -jnp.inf, above)
-
-    def quantile(self, level: Float[Array, ""]) -> Float[Array, "N D"]:
-        """Return the smallest y with P(Y <= y) >= level."""
-        shape = self.theta[0].shape[1:]
-        return invert(
-            self.log_tails,
-            lambda y: self.log_probability(y, y),
-            jnp.full(shape, jnp.log(level)),
-            jnp.full(shape, jnp.log1p(-level)),
-            self.likelihood.support,
-        )
+MOST_ROWS = 4096
+"""Rows whose nodes are computed at once: what bounds the memory."""
 
 
 def _groups(model: Model) -> dict[Likelihood, list[int]]:
@@ -108,28 +42,19 @@ def _groups(model: Model) -> dict[Likelihood, list[int]]:
 
 
 @compiled
-def _ask(
-    posterior: Posterior,
-    inputs: Float[AnyArray, "N C"],
-    bounds: tuple[Float[AnyArray, "N D"], ...] | None,
-    question: Callable[..., Any],
-    arguments: tuple[Float[AnyArray, "N D"], ...],
-    settings: tuple[Float[AnyArray, ""], ...],
-) -> tuple[Float[Array, "N D"], ...]:
-    """Answer a question about the mixture of every likelihood; one compiled program for each."""
-    latent, mass = posterior.nodes(inputs)
-    answers = []
-    order = []
-    for likelihood, outputs in _groups(posterior.model).items():
-        each = [output_parameters(posterior.model, latent, d) for d in outputs]
-        theta = tuple(jnp.stack(column, axis=-1) for column in zip(*each, strict=True))
-        own = [jnp.asarray(a)[:, np.array(outputs)] for a in (*(bounds or ()), *arguments)]
-        cut, own = (own[:2], own[2:]) if bounds else ((), own)
-        answer = question(Mixture(likelihood, theta, mass, *cut), *own, *settings)
-        answers.append(answer if isinstance(answer, tuple) else (answer,))
-        order.extend(outputs)
-    place = np.argsort(order)
-    return tuple(jnp.concatenate(part, axis=1)[:, place] for part in zip(*answers, strict=True))
+def _nodes(
+    posterior: Posterior, inputs: Float[AnyArray, "N C"]
+) -> tuple[Latent, Float[Array, "S"]]:
+    """Return latent values at the inputs by role, and the weights of the nodes."""
+    return posterior.nodes(inputs)
+
+
+@compiled
+def _draw_latent(
+    posterior: Posterior, key: Array, inputs: Float[AnyArray, "N C"], count: int
+) -> Latent:
+    """Draw latent values by role, jointly over rows and outputs."""
+    return posterior.draw(key, inputs, count)
 
 
 class Prediction:
@@ -196,7 +121,7 @@ class Prediction:
 
     def cdf(self, y: Cells) -> Cells:
         """Return P(Y <= y)."""
-        return np.exp(self._answer(_log_cdf, (self._to_units(y),))[0])
+        return np.exp(self._answer(log_cdf, (self._to_units(y),))[0])
 
     def log_density(self, y: Cells) -> Cells:
         """Return the log density (or log probability of a count) of true values; NaN stays NaN."""
@@ -218,10 +143,51 @@ class Prediction:
     ) -> Float[np.ndarray, "S N D"]:
         """Draw true outputs jointly over rows and outputs, so that sums of them are right too."""
         seed = np.random.default_rng(random_state).integers(2**31)
-        latent_key, output_key = jax.random.split(jax.random.key(int(seed)))
-        bounds = None if self._bounds is None else (self._bounds.lower, self._bounds.upper)
-        drawn = _draw(self._posterior, latent_key, output_key, self._inputs, bounds, count)
-        return self._units.shift + self._units.scale * np.asarray(drawn)
+        key, own = jax.random.split(jax.random.key(int(seed)))
+        size = len(self._inputs)
+        inputs = _pad(self._inputs, bucket(size) - size)
+        latent = _draw_latent(self._posterior, own, inputs, count)
+        drawn = np.empty((count, *self.shape))
+        if self._bounds is not None:
+            # What was seen exactly needs no drawing.
+            drawn[:] = self._bounds.lower
+        for likelihood, outputs, gamma in self._by_likelihood(latent, size):
+            key, own = jax.random.split(key)
+            place = self._open_cells()[:, outputs].ravel()
+            bounds = [np.broadcast_to(b.ravel(), (count, b.size)) for b in self._cut(outputs)]
+            parts = [values[:, place].ravel() for values in (*gamma, *bounds)]
+            found = drawn_cells(likelihood, own, parts[: len(gamma)], parts[len(gamma) :])
+            cells = drawn[:, :, outputs].reshape(count, -1)
+            cells[:, place] = found.reshape(count, -1)
+            drawn[:, :, outputs] = cells.reshape(count, size, -1)
+        return self._units.shift + self._units.scale * drawn
+
+    def _open_cells(self) -> Bool[np.ndarray, "N D"]:
+        """Return which cells are not known exactly."""
+        if self._bounds is None:
+            return np.ones(self.shape, dtype=bool)
+        return ~self._bounds.is_exact
+
+    def _cut(
+        self, outputs: list[int], rows: slice = slice(None)
+    ) -> tuple[Float[np.ndarray, "N O"], ...]:
+        """Return the bounds of some cells, if there are any."""
+        if self._bounds is None:
+            return ()
+        return self._bounds.lower[rows][:, outputs], self._bounds.upper[rows][:, outputs]
+
+    def _by_likelihood(
+        self, latent: Latent, size: int
+    ) -> Iterator[tuple[Likelihood, list[int], tuple[Float[np.ndarray, "S K"], ...]]]:
+        """Yield each likelihood with its outputs and the latent values of their cells, flat."""
+        priors = self._posterior.model.priors
+        for likelihood, outputs in _groups(self._posterior.model).items():
+            gamma = []
+            for parameter in likelihood.parameters:
+                place = [priors[parameter.role].outputs.index(d) for d in outputs]
+                values = np.asarray(latent[parameter.role])[:, :size][:, :, place]
+                gamma.append(values.reshape(len(values), -1))
+            yield likelihood, outputs, tuple(gamma)
 
     @in_float64
     def latent(self) -> tuple[dict[str, Cells], dict[str, Cells]]:
@@ -234,7 +200,7 @@ class Prediction:
 
     def parameters(self) -> dict[str, Cells]:
         """Return posterior means of the likelihoods' parameters by role, NaN where absent."""
-        return {role: self._answer(_RoleMean(role))[0] for role in self._posterior.model.priors}
+        return {role: self._answer(RoleMean(role))[0] for role in self._posterior.model.priors}
 
     def _to_units(self, y: Cells) -> Cells:
         return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
@@ -246,67 +212,38 @@ class Prediction:
         arguments: tuple[Cells, ...] = (),
         settings: tuple[Any, ...] = (),
     ) -> tuple[Cells, ...]:
-        """Ask a question chunk by chunk of rows, every chunk padded to a shared shape."""
-        bounds = None if self._bounds is None else (self._bounds.lower, self._bounds.upper)
-        parts = []
-        settings = tuple(np.float64(each) for each in settings)
-        for rows in self._chunks():
-            size = rows.stop - rows.start
-            room = bucket(size) - size
-            own = tuple(_pad(np.broadcast_to(a, self.shape)[rows], room) for a in arguments)
-            cut = None if bounds is None else tuple(_pad(b[rows], room) for b in bounds)
-            inputs = _pad(self._inputs[rows], room)
-            found = _ask(self._posterior, inputs, cut, question, own, settings)
-            parts.append([np.asarray(part)[:size] for part in found])
+        """Ask a question about all cells, chunk by chunk of rows."""
+        settings = tuple(np.asarray(each, dtype=float) for each in settings)
+        arguments = tuple(np.broadcast_to(a, self.shape) for a in arguments)
+        parts = [
+            self._answer_rows(rows, question, arguments, settings)
+            for rows in slices(len(self._inputs), MOST_ROWS)
+        ]
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
-    def _chunks(self) -> Iterator[slice]:
-        """Yield slices of rows small enough for the memory."""
-        step = max(1, MOST_CELLS // (256 * max(1, self.shape[1])))
-        for start in range(0, self.shape[0], step):
-            yield slice(start, min(start + step, self.shape[0]))
+    def _answer_rows(
+        self,
+        rows: slice,
+        question: Callable[..., Any],
+        arguments: tuple[Cells, ...],
+        settings: tuple[Float[np.ndarray, ""], ...],
+    ) -> list[Cells]:
+        """Ask a question about the cells of some rows."""
+        size = rows.stop - rows.start
+        inputs = _pad(self._inputs[rows], coarse(size) - size)
+        latent, mass = _nodes(self._posterior, inputs)
+        found: list[Cells] = []
+        for likelihood, outputs, gamma in self._by_likelihood(latent, size):
+            own = tuple(a[rows][:, outputs].ravel() for a in arguments)
+            cut = tuple(b.ravel() for b in self._cut(outputs, rows))
+            each = answers(likelihood, gamma, np.asarray(mass), cut, question, own, settings)
+            if not found:
+                found = [np.empty((size, self.shape[1])) for _ in each]
+            for answer, part in zip(found, each, strict=True):
+                answer[:, outputs] = part.reshape(size, -1)
+        return found
 
 
-def _pad(cells: Float[np.ndarray, "N K"], room: int) -> Float[np.ndarray, "P K"]:
+def _pad(rows: Float[np.ndarray, "N C"], room: int) -> Float[np.ndarray, "P C"]:
     """Repeat the last row, so that predictions of similar size share a program."""
-    return np.pad(cells, ((0, room), (0, 0)), "edge")
-
-
-def _log_cdf(mixture: Mixture, y: Float[Array, "N D"]) -> Float[Array, "N D"]:
-    """Return log P(Y <= y)."""
-    return mixture.log_tails(y)[0]
-
-
-class _RoleMean(eqx.Module):
-    """The question for the posterior mean of the parameter of one role."""
-
-    role: str = eqx.field(static=True)
-
-    def __call__(self, mixture: Mixture) -> Float[Array, "N D"]:
-        roles = [parameter.role for parameter in mixture.likelihood.parameters]
-        if self.role not in roles:
-            return jnp.full(mixture.theta[0].shape[1:], jnp.nan)
-        return mixture.average(mixture.theta[roles.index(self.role)])
-
-
-@compiled
-def _draw(
-    posterior: Posterior,
-    latent_key: Array,
-    output_key: Array,
-    inputs: Float[AnyArray, "N C"],
-    bounds: tuple[Float[AnyArray, "N D"], ...] | None,
-    count: int,
-) -> Float[Array, "S N D"]:
-    """Draw latent parameters jointly, then outputs given them (within bounds, if given)."""
-    latent = posterior.draw(latent_key, jnp.asarray(inputs), count)
-    if bounds is None:
-        return draw_outputs(output_key, posterior.model, latent)
-    drawn = []
-    for output, key in enumerate(jax.random.split(output_key, len(posterior.model.likelihoods))):
-        theta = output_parameters(posterior.model, latent, output)
-        uniform = jax.random.uniform(key, theta[0].shape, minval=1e-12)
-        lower, upper = (jnp.asarray(b)[:, output] for b in bounds)
-        likelihood = posterior.model.likelihoods[output]
-        drawn.append(likelihood.quantile_within(uniform, lower, upper, *theta))
-    return jnp.stack(drawn, axis=-1)
+    return np.pad(rows, ((0, room), (0, 0)), "edge")

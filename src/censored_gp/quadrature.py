@@ -7,7 +7,7 @@ import functools
 import numpy as np
 from jaxtyping import Float
 
-NODES = {0: 1, 1: 20, 2: 12, 3: 8}
+NODES = {0: 1, 1: 20, 2: 10, 3: 8}
 """Nodes per dimension: fewer where the grid is a product of several."""
 
 

@@ -110,13 +110,17 @@ def blas_threads_for(order: int) -> Iterator[None]:
         yield
 
 
-def bucket(size: int, smallest: int = 8) -> int:
+def bucket(size: int, smallest: int = 8, steps: int = 8) -> int:
     """Round a size up to one of few values (at most 1/8 more), so that programs are shared.
+
+    There are so many ``steps`` from one power of two to the next.
 
     >>> [bucket(n) for n in (3, 8, 100, 732)]
     [8, 8, 104, 768]
+    >>> bucket(732, steps=2)
+    768
     """
     if size <= smallest:
         return smallest
-    step = max(smallest, 2 ** (int(np.log2(size)) - 3))
+    step = max(smallest, 2 ** int(np.log2(size)) // steps)
     return -(-size // step) * step

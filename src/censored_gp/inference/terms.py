@@ -96,7 +96,8 @@ def _terms(
     outputs: Int[np.ndarray, "K"],
 ) -> Terms:
     """Build the list of one likelihood and kind, padded by repeating its first cell."""
-    room = bucket(len(rows)) - len(rows)
+    # How many cells are censored is chance: it must not decide what is compiled.
+    room = bucket(len(rows), steps=4) - len(rows)
     weight = np.concatenate([np.ones(len(rows)), np.zeros(room)])
     rows, outputs = (np.concatenate([v, np.repeat(v[:1], room)]) for v in (rows, outputs))
     roles = tuple(parameter.role for parameter in likelihood.parameters)

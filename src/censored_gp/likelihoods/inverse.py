@@ -26,17 +26,23 @@ def invert(
     log_lower: Float[Array, "*#batch"],
     log_upper: Float[Array, "*#batch"],
     support: Support,
+    start: Float[Array, "*#batch"] | None = None,
 ) -> Float[Array, "*#batch"]:
     """Return the smallest y whose lower tail reaches exp(log_lower), in the given support.
 
     The level comes as the logs of both tails, exp(log_lower) + exp(log_upper) = 1; the smaller
-    of the two is solved for, so that quantiles far out on either side keep their digits.
+    of the two is solved for, so that quantiles far out on either side keep their digits. A good
+    ``start`` saves steps of the search for a value that is not a count.
     """
     below = log_lower < log_upper
     target = jnp.where(below, log_lower, log_upper)
     if support.discrete:
         return _invert_counts(log_tails, below, target, support)
-    return _invert_continuous(log_tails, log_density, below, target, support)
+    first = jnp.full_like(target, support.inside[0])
+    if start is not None:
+        usable = (start > support.lower) & (start < support.upper) & jnp.isfinite(start)
+        first = jnp.where(usable, start, first)
+    return _invert_continuous(log_tails, log_density, below, target, support, first)
 
 
 def _invert_counts(
@@ -71,31 +77,36 @@ def _invert_continuous(
     below: Bool[Array, "*#batch"],
     target: Float[Array, "*#batch"],
     support: Support,
+    start: Float[Array, "*#batch"],
 ) -> Float[Array, "*#batch"]:
     """Return the root by Newton steps on the log tail, kept inside a shrinking bracket.
 
-    Every third step bisects the bracket in the order of floating-point numbers, which finds
-    any root to the last digit in 64 steps whatever its magnitude.
+    Where a Newton step leaves the bracket, or does not halve the step before last, the bracket is
+    bisected in the order of floating-point numbers, which finds any root to the last digit in 64
+    steps whatever its magnitude.
     """
     sign = jnp.where(below, 1.0, -1.0)
 
     def step(state: tuple) -> tuple:
-        count, low, high, y, _ = state
+        count, low, high, y, last, before, _ = state
         lower, upper = log_tails(y)
         tail = jnp.where(below, lower, upper)
         residual = sign * (tail - target)
         low, high = jnp.where(residual < 0, y, low), jnp.where(residual < 0, high, y)
         newton = y - residual * jnp.exp(tail - log_density(y))
         middle = _middle(low, high)
-        accept = (newton > low) & (newton < high) & (count % 3 != 2)
-        following = jnp.where(accept, newton, middle)
+        quick = (newton > low) & (newton < high) & (jnp.abs(newton - y) <= 0.5 * before)
+        following = jnp.where(quick, newton, middle)
         moved = (residual != 0) & (jnp.abs(following - y) > 1e-15 * jnp.abs(y))
-        return count + 1, low, high, jnp.where(moved, following, y), moved
+        following = jnp.where(moved, following, y)
+        # After a bisection Newton's steps are trusted anew.
+        own = jnp.where(quick, jnp.abs(following - y), jnp.inf)
+        return count + 1, low, high, following, own, last, moved
 
     low, high = (jnp.full_like(target, end) for end in (support.lower, support.upper))
-    first = jnp.full_like(target, support.inside[0])
-    state = (0, low, high, first, jnp.ones_like(below))
-    return lax.while_loop(lambda s: (s[0] < MAXIMUM_STEPS) & jnp.any(s[4]), step, state)[3]
+    endless = jnp.full_like(target, jnp.inf)
+    state = (0, low, high, start, endless, endless, jnp.ones_like(below))
+    return lax.while_loop(lambda s: (s[0] < MAXIMUM_STEPS) & jnp.any(s[6]), step, state)[3]
 
 
 def _middle(low: Float[Array, "*#batch"], high: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:

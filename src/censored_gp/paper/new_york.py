@@ -40,6 +40,8 @@ __all__ = [
 PAPER_INDUCING = 128
 """Inducing inputs of each of the paper's kernels at most. Its 1 h kernel would take one for every
 hour; what these leave out of it is hardly correlated between hours, and is kept as variance."""
+MOST_STEPS = 40
+"""Steps of the natural engine at most: what is gained after them is no longer seen in a score."""
 STATIONS = ("3711", "379", "3386")
 FOUR_STATIONS = ("3711", "379", "3386", "2002")
 """The paper's own, of which the files at hand have one."""
@@ -105,6 +107,8 @@ def _model(settings: Settings, data: CensoredDemand, weather: tuple[str, ...]) -
     extra: dict[str, Any] = {"engine": settings["engine"], "random_state": int(settings["draw"])}
     if paper:
         extra["max_inducing"] = PAPER_INDUCING
+    if settings["engine"] == "natural":
+        extra["engine_settings"] = {"max_iterations": MOST_STEPS}
     if settings["engine"] == "svi":
         # The paper stops early by the likelihood of the validation hours, as they were observed.
         held_out = seen_by(settings["model"], data.observations(data.validation))

@@ -1,0 +1,215 @@
+"""Cells as mixtures over latent nodes, and what can be asked of them or drawn from them.
+
+A program is compiled for each likelihood and question and for few numbers of cells, whatever the
+posterior is like: all models of a family share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from censored_gp.likelihoods import Likelihood
+from censored_gp.likelihoods.inverse import invert
+from censored_gp.runtime import AnyArray, compiled
+
+MOST_COMPONENTS = 2**19
+"""Components times cells of which a question is asked at once: what bounds the memory."""
+
+
+class Mixture(eqx.Module):
+    """K cells of one likelihood as mixtures over S latent nodes, perhaps cut to bounds."""
+
+    likelihood: Likelihood
+    theta: tuple[Float[Array, "S K"], ...]
+    mass: Float[Array, "S"]
+    lower: Float[Array, "K"] | None = None
+    upper: Float[Array, "K"] | None = None
+
+    def average(self, values: Float[Array, "S K"]) -> Float[Array, "K"]:
+        """Return the mean over components."""
+        return jnp.tensordot(self.mass, values, axes=1)
+
+    def log_average(self, logs: Float[Array, "S K"]) -> Float[Array, "K"]:
+        """Return the log of the mean over components, from logs."""
+        return jax.scipy.special.logsumexp(logs, axis=0, b=self.mass[:, None])
+
+    def moments(self) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+        """Return mean and variance, by the laws of total expectation and variance."""
+        if self.lower is None or self.upper is None:
+            mean, variance = (
+                self.likelihood.mean(*self.theta),
+                self.likelihood.variance(*self.theta),
+            )
+        else:
+            mean, variance = self.likelihood.moments_within(self.lower, self.upper, *self.theta)
+        centre = self.average(mean)
+        return centre, self.average(variance) + self.average((mean - centre) ** 2)
+
+    def log_probability(
+        self, lower: Float[Array, "K"], upper: Float[Array, "K"]
+    ) -> Float[Array, "K"]:
+        """Return log P(lower <= Y <= upper), the log density where they are equal."""
+        log_likelihood = self.likelihood.log_likelihood
+        if self.lower is None or self.upper is None:
+            return self.log_average(log_likelihood(lower, upper, *self.theta))
+        low, high = jnp.maximum(lower, self.lower), jnp.minimum(upper, self.upper)
+        empty = low > high
+        if not self.likelihood.support.discrete:
+            # Two intervals that only touch have a point in common, which has no mass.
+            empty |= (low == high) & (lower < upper) & (self.lower < self.upper)
+        # An empty interval is replaced by a harmless one; its answer is not used.
+        low, high = jnp.where(empty, self.lower, low), jnp.where(empty, self.upper, high)
+        inside = log_likelihood(low, high, *self.theta)
+        whole = log_likelihood(self.lower, self.upper, *self.theta)
+        return jnp.where(empty, -jnp.inf, self.log_average(inside - whole))
+
+    def log_tails(self, y: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+        """Return log P(Y <= y) and log P(Y > y)."""
+        if self.lower is None or self.upper is None:
+            below, above = self.likelihood.log_tails(y, *self.theta)
+            return self.log_average(below), self.log_average(above)
+        below = self.log_probability(jnp.full_like(y, -jnp.inf), y)
+        next_up = y + 1.0 if self.likelihood.support.discrete else y
+        above = self.log_probability(next_up, jnp.full_like(y, jnp.inf))
+        return below, jnp.where(y >= self.upper, -jnp.inf, above)
+
+    def quantile(self, level: Float[Array, ""]) -> Float[Array, "K"]:
+        """Return the smallest y with P(Y <= y) >= level."""
+        shape = self.theta[0].shape[1:]
+        return invert(
+            self.log_tails,
+            lambda y: self.log_probability(y, y),
+            jnp.full(shape, jnp.log(level)),
+            jnp.full(shape, jnp.log1p(-level)),
+            self.likelihood.support,
+            self._typical(),
+        )
+
+    def _typical(self) -> Float[Array, "K"]:
+        """Return a value near the middle, inside the bounds if there are any."""
+        centre = self.average(self.likelihood.mean(*self.theta))
+        if self.lower is None or self.upper is None:
+            return centre
+        spread = jnp.sqrt(self.average(self.likelihood.variance(*self.theta)))
+        low = jnp.where(jnp.isfinite(self.lower), self.lower, self.upper - 2.0 * spread)
+        high = jnp.where(jnp.isfinite(self.upper), self.upper, self.lower + 2.0 * spread)
+        known = jnp.isfinite(low) & jnp.isfinite(high)
+        inside = (centre > self.lower) & (centre < self.upper) | ~known
+        return jnp.where(inside, centre, 0.5 * (low + high))
+
+
+def log_cdf(mixture: Mixture, y: Float[Array, "K"]) -> Float[Array, "K"]:
+    """Return log P(Y <= y)."""
+    return mixture.log_tails(y)[0]
+
+
+class RoleMean(eqx.Module):
+    """The question for the posterior mean of the parameter of one role."""
+
+    role: str = eqx.field(static=True)
+
+    def __call__(self, mixture: Mixture) -> Float[Array, "K"]:
+        """Return the mean, NaN where the likelihood has no parameter of the role."""
+        roles = [parameter.role for parameter in mixture.likelihood.parameters]
+        if self.role not in roles:
+            return jnp.full(mixture.theta[0].shape[1:], jnp.nan)
+        return mixture.average(mixture.theta[roles.index(self.role)])
+
+
+@compiled
+def _ask(
+    likelihood: Likelihood,
+    gamma: tuple[Float[AnyArray, "S K"], ...],
+    mass: Float[AnyArray, "S"],
+    bounds: tuple[Float[AnyArray, "K"], ...],
+    question: Callable[..., Any],
+    arguments: tuple[Float[AnyArray, "K"], ...],
+    settings: tuple[Float[AnyArray, ""], ...],
+) -> tuple[Float[Array, "K"], ...]:
+    """Answer a question about the mixtures of the cells of one likelihood."""
+    theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
+    cut, own = ([jnp.asarray(values) for values in part] for part in (bounds, arguments))
+    answer = question(Mixture(likelihood, theta, jnp.asarray(mass), *cut), *own, *settings)
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+@compiled
+def _draw_cells(
+    likelihood: Likelihood,
+    key: Array,
+    gamma: tuple[Float[AnyArray, "K"], ...],
+    bounds: tuple[Float[AnyArray, "K"], ...],
+) -> Float[Array, "K"]:
+    """Draw outputs given their latent values, within bounds if there are any."""
+    theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
+    if not bounds:
+        return likelihood.sample(key, theta[0].shape, *theta)
+    uniform = jax.random.uniform(key, theta[0].shape, minval=1e-12)
+    return likelihood.quantile_within(uniform, *(jnp.asarray(b) for b in bounds), *theta)
+
+
+def answers(
+    likelihood: Likelihood,
+    gamma: tuple[Float[np.ndarray, "S K"], ...],
+    mass: Float[np.ndarray, "S"],
+    bounds: tuple[Float[np.ndarray, "K"], ...],
+    question: Callable[..., Any],
+    arguments: tuple[Float[np.ndarray, "K"], ...],
+    settings: tuple[Float[np.ndarray, ""], ...],
+) -> list[Float[np.ndarray, "K"]]:
+    """Ask a question about cells, chunk by chunk, every chunk padded to one of few shapes."""
+    parts = []
+    for cells in slices(gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))):
+        size = cells.stop - cells.start
+        room = coarse(size) - size
+        values, cut, own = (
+            tuple(_pad_last(a[..., cells], room) for a in each)
+            for each in (gamma, bounds, arguments)
+        )
+        found = _ask(likelihood, values, mass, cut, question, own, settings)
+        parts.append([np.asarray(part)[:size] for part in found])
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def drawn_cells(
+    likelihood: Likelihood,
+    key: Array,
+    gamma: list[Float[np.ndarray, "K"]],
+    bounds: list[Float[np.ndarray, "K"]],
+) -> Float[np.ndarray, "K"]:
+    """Draw cells, chunk by chunk, every chunk padded to one of few shapes."""
+    parts = [np.zeros(0)]
+    for cells in slices(len(gamma[0]), MOST_COMPONENTS):
+        key, own = jax.random.split(key)
+        size = cells.stop - cells.start
+        room = coarse(size) - size
+        values, cut = (tuple(_pad_last(a[cells], room) for a in each) for each in (gamma, bounds))
+        parts.append(np.asarray(_draw_cells(likelihood, own, values, cut))[:size])
+    return np.concatenate(parts)
+
+
+def coarse(size: int) -> int:
+    """Round a number of cells up to a power of two, 16 or more: few shapes, few programs.
+
+    >>> [coarse(n) for n in (1, 16, 17, 1000)]
+    [16, 16, 32, 1024]
+    """
+    return max(16, 1 << (size - 1).bit_length())
+
+
+def slices(size: int, most: int) -> Iterator[slice]:
+    """Yield slices that are not longer than so many."""
+    for start in range(0, size, most):
+        yield slice(start, min(start + most, size))
+
+
+def _pad_last(cells: Float[np.ndarray, "... K"], room: int) -> Float[np.ndarray, "... P"]:
+    """Repeat the last cell."""
+    return np.pad(cells, [(0, 0)] * (cells.ndim - 1) + [(0, room)], "edge")
