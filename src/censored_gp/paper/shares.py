@@ -10,7 +10,7 @@ from jaxtyping import Float
 from censored_gp import metrics
 from censored_gp.paper.models import MODELS, build, covered, point_scores, seen_by
 from censored_gp.paper.runs import Row, Settings, Study, good
-from censored_gp.paper.synthetic import world
+from censored_gp.paper.synthetic import FIRST_DRAW, world
 
 __all__ = ["DRAWS", "SHARES", "STUDY", "by_share", "pit_shares", "runs"]
 
@@ -62,7 +62,8 @@ def runs(
     """
     return [
         {"draw": draw, "share": share, "model": model, "engine": engine}
-        for model in models for share in SHARES for draw in range(draws)
+        for model in models for share in SHARES
+        for draw in range(FIRST_DRAW, FIRST_DRAW + draws)
     ]  # fmt: skip
 
 
