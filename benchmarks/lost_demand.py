@@ -55,9 +55,7 @@ CASES = {
     "bikes, 14 days": Case(_bikes(14)),
     "bikes, 28 days": Case(_bikes(28), models=BOTH),
     "bikes, 56 days": Case(_bikes(56)),
-    "bikes, 28 days, supply independent of demand": Case(
-        _bikes(28, returns_follow_demand=False), models=BOTH
-    ),
+    "bikes, 28 days, supply independent of demand": Case(_bikes(28, returns_follow_demand=False)),
     "bikes, 28 days, short memory": Case(_bikes(28), "poisson", kernels=FORGETFUL),
     "bikes, 28 days, short memory, returns are outputs": Case(
         _bikes(28), "poisson", kernels=FORGETFUL, with_returns=True
