@@ -198,7 +198,8 @@ def test_imputation_is_the_truncated_mixture():
     f = mean["mean"][place] + deviation["mean"][place] * rng.normal(size=200_000)
     s = np.exp(mean["scale"][place])
     low, high = ((bound[place] - 10.0) / 2.0 for bound in (lower, upper))
-    each = stats.truncnorm((low - f) / s, (high - f) / s, f, s).mean()
+    a, b = (low - f) / s, (high - f) / s
+    each = f + s * (stats.norm.pdf(a) - stats.norm.pdf(b)) / (stats.norm.cdf(b) - stats.norm.cdf(a))
     np.testing.assert_allclose((imputed.mean[place] - 10.0) / 2.0, each.mean(), atol=2e-3)
 
 

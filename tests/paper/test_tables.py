@@ -173,7 +173,9 @@ def test_what_cannot_be_reproduced_is_said(tmp_path):
 
 
 def test_shares_average_over_draws():
-    rows = made_up(shares.STUDY, shares.runs(2), lambda run: float(run["draw"]))
+    runs = shares.runs(2)
+    first = min(run["draw"] for run in runs)
+    rows = made_up(shares.STUDY, runs, lambda run: float(run["draw"] - first))
     means, errors = shares.by_share(rows, "CGP", "coverage")
     np.testing.assert_allclose(means, 0.5)
     np.testing.assert_allclose(errors, 0.5)

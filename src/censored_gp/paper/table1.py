@@ -33,8 +33,9 @@ The paper leaves open how far censored values are pushed down, and the hyper-par
 draw. Here a censored value is the truth less `depth` standard deviations of its output, one depth
 for each draw; with much less than that the non-censored models do not fail as clearly as the paper
 reports. That was settled by looking at other draws (seeds below 10). Every draw has
-hyper-parameters of its own, uniform on: {ranges}. `draws.csv` lists them. The last row is the distribution that the values were drawn from: no model can be
-expected to do better."""
+hyper-parameters of its own, uniform on: {ranges}. `draws.csv` lists them.
+The last row is the distribution that the values were drawn from: no model can be expected to do
+better."""
 
 
 def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
