@@ -40,6 +40,8 @@ __all__ = [
 PAPER_INDUCING = 128
 """Inducing inputs of each of the paper's kernels at most. Its 1 h kernel would take one for every
 hour; what these leave out of it is hardly correlated between hours, and is kept as variance."""
+HALF = 5
+"""Draws of every row that are done before more of any."""
 MOST_STEPS = 40
 """Steps of the natural engine at most: what is gained after them is no longer seen in a score."""
 STATIONS = ("3711", "379", "3386")
@@ -231,7 +233,8 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
               for b, f, m in block_rows if m not in SINGLE for d in seeds]  # fmt: skip
     simple = [_run(s, d, "-", "-", method, data=seen, engine="-")
               for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
-    return found + simple
+    # A study that is stopped half-way has some draws of every row, not all draws of some rows.
+    return sorted(found + simple, key=lambda run: run["draw"] // HALF)
 
 
 def downloaded_runs(draws: int, engine: str = "natural") -> list[Settings]:
