@@ -236,3 +236,20 @@ def test_without_pyarrow_it_says_what_to_install(run, tmp_path, monkeypatch):
     result = run(f"fit {tmp_path}/table.csv {OPTIONS}")
     assert result.exit_code == 1
     assert "pip install 'censored-gp[data]'" in result.stderr
+
+
+def test_rows_are_chosen_by_the_value_of_a_column_and_keep_their_lines(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("t,store,a\n2024-06-03,1,5\n2024-06-03,2,no\n2024-06-04,1,x\n")
+    roles = Roles(numbers=("a",), time="t")
+    with pytest.raises(BadInput, match=r"line 4, column 'a'.*'x'"):
+        Source(path, where=(("store", "1"),)).read(roles)
+    path.write_text("t,store,a\n2024-06-03,1,5\n2024-06-03,2,no\n2024-06-04,1,6\n")
+    wanted = Source(path, where=(("store", "1"),)).read(roles)
+    assert wanted.table["a"].to_pylist() == [5.0, 6.0]
+    assert wanted.table.column_names == ["t", "a"]
+    assert wanted.line_of(1) == "line 4"
+    with pytest.raises(BadInput, match=r"column 'store': found no '7', but '1', '2'"):
+        Source(path, where=(("store", "7"),)).read(roles)
+    with pytest.raises(BadInput, match="found no column 'shop'"):
+        Source(path, where=(("shop", "1"),)).read(roles)

@@ -32,7 +32,20 @@ class Fitted(NamedTuple):
 
 def source_of(file: Path, files: Files) -> Source:
     """Return a file with the options for reading it."""
-    return Source(file, files.delimiter, files.encoding, files.zone)
+    where = tuple(_pair(text) for text in files.where or ())
+    return Source(file, files.delimiter, files.encoding, files.zone, where)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Return a column and the value that it must have.
+
+    >>> _pair("store = 235")
+    ('store', '235')
+    """
+    name, mark, value = text.partition("=")
+    if not mark or not name.strip():
+        raise BadInput(f"--where: found {text!r}. Accepted is COLUMN=VALUE, as store=235.")
+    return name.strip(), value.strip()
 
 
 def fitted(file: Path | None, training: Training, files: Files) -> Fitted:

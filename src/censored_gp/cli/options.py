@@ -49,6 +49,12 @@ class Files:
         str | None,
         _option("--zone", text="Time zone to read the times in, as Europe/Copenhagen."),
     ] = None
+    where: Annotated[
+        list[str] | None,
+        _option(
+            "--where", metavar="COLUMN=VALUE", text="Rows to read, as store=235; all must hold."
+        ),
+    ] = None
     ignore_memory: Annotated[
         bool, typer.Option("--ignore-memory", help="Begin even if the memory seems too small.")
     ] = False

@@ -80,6 +80,8 @@ class Source:
     delimiter: str | None = None
     encoding: str = "utf-8"
     zone: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
+    """Columns and the values that they have in the rows that are read."""
 
     @property
     def is_parquet(self) -> bool:
@@ -119,20 +121,26 @@ class Source:
     def read(self, roles: Roles, check_memory: bool = True) -> Wanted:
         """Return the columns of the given roles."""
         names = self.header()
-        absent = [name for name in roles.columns if name not in names]
+        needed = (*roles.columns, *(name for name, _ in self.where))
+        absent = [name for name in needed if name not in names]
         for name in absent:
             if name not in roles.optional:
                 raise BadInput(f"{self.path}: {_no_column(name, names)}")
         wanted = [name for name in roles.columns if name in names]
         check_zone(self.zone)
-        memory.check_reading(self.path, self._known[1], len(wanted), check_memory)
-        raw = self._raw(wanted, names)
+        read = list(dict.fromkeys([*wanted, *(name for name, _ in self.where)]))
+        memory.check_reading(self.path, self._known[1], len(read), check_memory)
+        raw = self._raw(read, names)
         if not len(raw):
             raise BadInput(
                 f"{self.path}: found column names but no rows. Accepted is at least one."
             )
-        columns = {name: self._typed(raw[name], name, roles) for name in wanted}
-        return Wanted(_table(columns), str(self.path), self.line_of)
+        chosen = Wanted(raw, str(self.path), self.line_of)
+        for name, value in self.where:
+            chosen = chosen.only(name, [value])
+        line_of = chosen.line_of
+        columns = {n: self._typed(chosen.table[n], n, roles, line_of) for n in wanted}
+        return Wanted(_table(columns), str(self.path), line_of)
 
     def line_of(self, row: int) -> str:
         """Return where a row stands, in words."""
@@ -162,9 +170,9 @@ class Source:
         except (pa.ArrowInvalid, OSError) as error:
             raise BadInput(f"{self.path}: the Parquet file is damaged ({error}).") from error
 
-    def _typed(self, column: Any, name: str, roles: Roles) -> Any:
+    def _typed(self, column: Any, name: str, roles: Roles, line_of: Callable[[int], str]) -> Any:
         def place(row: int) -> str:
-            return f"{self.path}, {self.line_of(row)}, column {name!r}"
+            return f"{self.path}, {line_of(row)}, column {name!r}"
 
         if name == roles.time:
             return as_time(column, place, self.zone)
