@@ -19,8 +19,8 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.inverse import invert
 from censored_gp.runtime import AnyArray, compiled
 
-MOST_COMPONENTS = 2**19
-"""Components times cells of which a question is asked at once: what bounds the memory."""
+MOST_COMPONENTS = 2**16
+"""Components times cells of which a question is asked at once: they fit a cache, and little memory."""
 
 
 class Mixture(eqx.Module):
