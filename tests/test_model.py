@@ -146,3 +146,21 @@ def test_a_cycle_needs_as_many_inducing_inputs_as_it_has_hours():
     sizes = [z.size for z in chosen["mean"]]
     assert sizes[:2] == [24, 168]
     assert sizes[2] < 100
+
+
+def test_every_kernel_has_its_own_rank_and_every_role_its_own_coupling():
+    kernels = {"mean": (small.RBF(1.0), small.RBF(3.0)), "scale": (small.RBF(2.0),)}
+    ranks, coupled = {"mean": [2, 1]}, {"scale": False}
+    design = Design((Gaussian(), Gaussian()), kernels, coupled, ranks)
+    values = np.random.default_rng(0).normal(size=(20, 2))
+    priors = starting_model(design, values).priors
+    assert [a.shape for a in priors["mean"].mixing] == [(1, 2, 2), (1, 2, 1)]
+    assert [a.shape for a in priors["scale"].mixing] == [(2, 1, 1)]
+    variance = sum((a**2).sum(axis=2) for a in priors["mean"].mixing)
+    np.testing.assert_allclose(variance[0], values.var(axis=0), rtol=1e-6)
+
+
+def test_ranks_that_are_not_those_of_the_kernels_are_refused():
+    design = Design((Gaussian(),) * 2, {"mean": (small.RBF(1.0),)}, True, {"mean": [2, 1]})
+    with pytest.raises(ValueError, match=r"rank: found \[2, 1\] for the role 'mean'.* 1 kernel"):
+        starting_model(design, np.zeros((3, 2)))

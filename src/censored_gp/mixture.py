@@ -20,7 +20,7 @@ from censored_gp.likelihoods.inverse import invert
 from censored_gp.runtime import AnyArray, compiled
 
 MOST_COMPONENTS = 2**16
-"""Components times cells of which a question is asked at once: they fit a cache, and little memory."""
+"""Components times cells of which a question is asked at once: the temporaries fit a cache."""
 
 
 class Mixture(eqx.Module):

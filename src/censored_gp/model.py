@@ -15,6 +15,7 @@ The six models of the paper are settings of :class:`Design`, not classes:
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax
@@ -46,9 +47,29 @@ class Design:
     likelihoods: tuple[Likelihood, ...]
     kernels: dict[str, tuple[Kernel, ...]]
     """The Q kernels of each role; an empty tuple makes the role a learned constant."""
-    coupled: bool = True
-    rank: int | None = None
-    """R_q of every kernel; None: as many as outputs, at most three."""
+    coupled: bool | Mapping[str, bool] = True
+    """Whether outputs share latent functions, for all roles or by role."""
+    rank: int | Mapping[str, int | Sequence[int]] | None = None
+    """R_q of every kernel, or by role (one, or one for each kernel); None: as many as outputs, at
+    most three."""
+
+    def is_coupled(self, role: str) -> bool:
+        """Whether the outputs of a role share latent functions."""
+        if isinstance(self.coupled, Mapping):
+            return bool(self.coupled.get(role, True))
+        return bool(self.coupled)
+
+    def ranks(self, role: str, outputs: int) -> tuple[int, ...]:
+        """Return R_q for each kernel of a role."""
+        given = self.rank.get(role) if isinstance(self.rank, Mapping) else self.rank
+        count = len(self.kernels.get(role, ()))
+        each = list(given) if isinstance(given, Sequence) else [given] * count
+        if len(each) != count:
+            raise ValueError(
+                f"rank: found {each} for the role {role!r}, which has {count} kernel(s). Accepted "
+                "is one whole number, or one for each kernel."
+            )
+        return tuple(min(outputs, 3 if rank is None else rank) for rank in each)
 
     @property
     def role_outputs(self) -> dict[str, tuple[int, ...]]:
@@ -108,7 +129,11 @@ def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
         mean, spread = (np.array(column) for column in zip(*starts, strict=True))
         kernels = design.kernels.get(role, ())
         within = correlation[np.ix_(outputs, outputs)]
-        priors[role] = _starting_lmc(design, kernels, outputs, mean, spread, within)
+        blocks = 1 if design.is_coupled(role) else len(outputs)
+        ranks = design.ranks(role, len(outputs)) if blocks == 1 else (1,) * len(kernels)
+        factors = [correlation_factor(within, rank) for rank in ranks]
+        mixing = [spread[:, None] * (factor if blocks == 1 else 1.0) for factor in factors]
+        priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks)
     return Model(priors, design.likelihoods)
 
 
@@ -123,24 +148,18 @@ def _role_start(
 
 
 def _starting_lmc(
-    design: Design,
     kernels: tuple[Kernel, ...],
-    outputs: tuple[int, ...],
+    mixing: Sequence[Float[np.ndarray, "D R"]],
     mean: Float[np.ndarray, "D"],
-    spread: Float[np.ndarray, "D"],
-    correlation: Float[np.ndarray, "D D"],
+    outputs: tuple[int, ...],
+    blocks: int,
 ) -> LMC:
     """Put the outputs of a role in blocks and spread the prior variance over its kernels."""
-    count = len(outputs)
-    blocks = 1 if design.coupled else count
-    if design.coupled:
-        rank = min(count, 3) if design.rank is None else min(design.rank, count)
-        mixing = spread[:, None] * correlation_factor(correlation, rank)
-    else:
-        mixing = spread[:, None]
-    share = (mixing / np.sqrt(max(len(kernels), 1))).reshape(blocks, count // blocks, -1)
+    shares = tuple(
+        (own / np.sqrt(len(kernels))).reshape(blocks, len(outputs) // blocks, -1) for own in mixing
+    )
     batched = jax.tree.map(lambda leaf: _repeat(leaf, blocks), kernels)
-    return LMC(batched, tuple(share.copy() for _ in kernels), mean.reshape(blocks, -1), outputs)
+    return LMC(batched, shares, mean.reshape(blocks, -1), outputs)
 
 
 def _repeat(leaf: Float[np.ndarray, "..."], blocks: int) -> Float[np.ndarray, "B ..."]:

@@ -88,6 +88,24 @@ def test_interruption_returns_the_best_so_far():
     assert np.all(np.isfinite(latent(posterior, task.inputs)[0]["mean"]))
 
 
+@pytest.mark.parametrize("pressed", [2, 6, 9, 11])
+def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch, pressed):
+    """During the first start's steps, the second start's first value, and the climb."""
+    done, honest = [], natural.evaluate_compiled
+
+    def evaluate(*arguments):
+        done.append(1)
+        if len(done) == pressed:
+            raise KeyboardInterrupt
+        return honest(*arguments)
+
+    monkeypatch.setattr(natural, "evaluate_compiled", evaluate)
+    task = dataclasses.replace(small.separate(), explore=True)
+    posterior, report = natural.fit(task)
+    assert report.status == "interrupted"
+    assert np.all(np.isfinite(latent(posterior, task.inputs)[0]["mean"]))
+
+
 def test_fits_of_similar_size_share_one_program(monkeypatch):
     traces = []
 

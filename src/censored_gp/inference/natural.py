@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import jax
 import numpy as np
@@ -233,6 +234,8 @@ def _jitters(first: float) -> Iterator[float]:
         yield first
 
 
+Found: TypeAlias = tuple[Problem, State, float]
+"""A problem, where its climb ended, and the jitter that it needed."""
 SHORTER = (1.0, 1.0 / 3.0)
 """Factors on the lengthscales of smooth kernels among which the bound chooses a start."""
 
@@ -244,26 +247,54 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     they are picked anew and the climb goes on from where it was: the sites are per row.
     """
     settings = settings or NaturalSettings()
-    problem, end, jitter, reports = _start(task, settings)
-    finer, left = problem, settings.max_iterations
-    # A finer problem is taken up only to climb on it: the weights belong to its inducing inputs.
+    found, reports = _start(task, settings)
+    try:
+        for better in _refined(task, settings, found, reports):
+            found = better
+    except KeyboardInterrupt:
+        # Between two climbs, or before a climb's first value: what was there before is whole.
+        reports.append(_interrupted(reports[-1]))
+    problem, end, jitter = found
+    model = task.with_priors(_constrained(end.free))
+    posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.asarray(jitter))
+    return jax.tree.map(np.asarray, posterior), _joined(reports)
+
+
+def _refined(
+    task: Task, settings: NaturalSettings, found: Found, reports: list[Report]
+) -> Iterator[Found]:
+    """Climb, and climb on with more inducing inputs where too few carry the fitted kernels."""
+    problem, end, jitter = found
+    left = settings.max_iterations
     for refinement in range(1 + MOST_REFINEMENTS):
         if reports[-1].status == "interrupted" or left <= 0:
-            break
-        problem, own = finer, dataclasses.replace(settings, max_iterations=left)
+            return
+        own = dataclasses.replace(settings, max_iterations=left)
         end, jitter, report = climb(
             problem, end.free, end.sites, own, task.progress, first_jitter=jitter
         )
         reports.append(report)
+        yield problem, end, jitter
         left -= report.site_steps
         if end.evaluation.left_out < ENOUGH_CARRIED or refinement == MOST_REFINEMENTS:
-            break
+            return
         finer = task.problem(task.with_priors(_constrained(end.free)))
         if finer.inducing_size <= problem.inducing_size:
-            break
-    model = task.with_priors(_constrained(end.free))
-    posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.asarray(jitter))
-    return jax.tree.map(np.asarray, posterior), _joined(reports)
+            return
+        # Taken up only to climb on it: the weights belong to a problem's inducing inputs.
+        problem = finer
+
+
+def _interrupted(report: Report) -> Report:
+    """Return a report of nothing but the interruption."""
+    return dataclasses.replace(
+        report,
+        status="interrupted",
+        message=MESSAGES["interrupted"],
+        trace=(),
+        site_steps=0,
+        hyper_steps=0,
+    )
 
 
 def _constrained(free: Roles) -> Roles:
@@ -271,7 +302,7 @@ def _constrained(free: Roles) -> Roles:
     return {role: from_free(lmc) for role, lmc in free.items()}
 
 
-def _start(task: Task, settings: NaturalSettings) -> tuple[Problem, State, float, list[Report]]:
+def _start(task: Task, settings: NaturalSettings) -> tuple[Found, list[Report]]:
     """Warm up the sites at every start; return the problem and the state of the highest bound.
 
     All starts are looked at over the inducing inputs of the shortest one: one compiled program.
@@ -282,11 +313,16 @@ def _start(task: Task, settings: NaturalSettings) -> tuple[Problem, State, float
     ends = []
     for start in starts:
         free = {role: to_free(lmc) for role, lmc in start.priors.items()}
-        ends.append(climb(problem, free, starting_sites(free, problem), look, task.progress))
+        try:
+            ends.append(climb(problem, free, starting_sites(free, problem), look, task.progress))
+        except KeyboardInterrupt:
+            if not ends:
+                raise
+            ends[-1] = (*ends[-1][:2], _interrupted(ends[-1][2]))
         if ends[-1][2].status == "interrupted":
             break
     state, jitter, _ = max(ends, key=lambda end: end[0].value)
-    return problem, state, jitter, [report for _, _, report in ends]
+    return (problem, state, jitter), [report for _, _, report in ends]
 
 
 def _joined(reports: list[Report]) -> Report:
