@@ -65,6 +65,27 @@ def test_every_cell_is_predicted_by_a_model_that_has_not_seen_it(model):
     np.testing.assert_allclose(fast[hidden], mean[hidden], atol=0.1)
 
 
+def test_what_is_held_out_leaves_no_trace(model, data):
+    """Neither the cells themselves nor hyper-parameters that were fitted to them matter."""
+    fold = diagnose.hold_out(model.observations_, 3)
+    known, hidden = model.observations_, fold == 1
+    moved = np.where(hidden, np.where(known.is_exact, -known.lower, 0.1), known.lower)
+    other = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
+    other.fit(data[0], Observations(moved, np.where(known.is_exact, moved, known.upper)))
+    assert other.elbo_ != pytest.approx(model.elbo_, abs=1)
+    other.units_ = model.units_
+    found, again = (diagnose.cross_predict(one, fold).mean for one in (model, other))
+    np.testing.assert_allclose(found[hidden], again[hidden], rtol=1e-6)
+    assert np.any(np.abs(found - again)[~hidden] > 0.01)
+
+
+def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model):
+    inner, nothing = model._inner, np.ones(model.observations_.shape, dtype=bool)
+    start = diagnose._fresh_start(model, inner, nothing)
+    whole = diagnose._fresh_start(model, inner, ~nothing)
+    np.testing.assert_array_equal(start.priors["mean"].mean, whole.priors["mean"].mean)
+
+
 def test_whole_days_are_held_out_of_each_output():
     known = Observations.exact(np.zeros((24 * 6, 2)))
     times = np.datetime64("2024-06-03T00", "h") + np.arange(24 * 6)

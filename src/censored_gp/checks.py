@@ -14,13 +14,16 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from censored_gp.defaults import default_kernels
 from censored_gp.inference import ENGINES
 from censored_gp.inputs import Columns, read_inputs
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood, as_likelihood
-from censored_gp.tables import is_missing, listed
+from censored_gp.model import Design
+from censored_gp.tables import is_missing, listed, shape_of
 
 __all__ = [
+    "design_for",
     "engine_settings",
     "kernels_by_role",
     "likelihood_of_each",
@@ -41,8 +44,7 @@ def validated_inputs(
     is one column.
     """
     _refuse_unreadable(X)
-    # Not np.shape(X): array-likes need not implement numpy's functions.
-    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    shape = shape_of(X, "Input")
     if isinstance(X, Mapping) or len(shape) == 1:
         return _flat_or_mapping(estimator, X, columns)
     if len(shape) == 2 and shape[1] == 0:
@@ -129,6 +131,27 @@ def likelihood_of_each(likelihood: Any, names: tuple[str, ...]) -> tuple[Likelih
             f"outputs, or one for each of the {len(names)} ({listed(names)}) in a list or a dict."
         )
     return tuple(map(as_likelihood, likelihood))
+
+
+def design_for(
+    settings: Mapping[str, Any],
+    likelihoods: tuple[Likelihood, ...],
+    columns: Columns,
+    inputs: Float[np.ndarray, "N C"],
+) -> Design:
+    """Put likelihoods and kernels together as an estimator's settings say, kernels in numbers.
+
+    Inputs are looked at, outputs never.
+    """
+    present = [p.role for likelihood in likelihoods for p in likelihood.parameters]
+    wanted = kernels_by_role(settings["kernels"], present, settings["heteroscedastic"])
+    kernels = {
+        role: default_kernels(columns, inputs, role)
+        if given is None
+        else tuple(k.resolve(columns).fill_lengthscales(inputs) for k in given)
+        for role, given in wanted.items()
+    }
+    return Design(likelihoods, kernels, settings["coupled"], settings["rank"])
 
 
 def kernels_by_role(

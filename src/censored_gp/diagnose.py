@@ -18,11 +18,11 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from censored_gp import metrics, targets
 from censored_gp.answers import Answers
-from censored_gp.checks import engine_settings
+from censored_gp.checks import design_for, engine_settings
 from censored_gp.inference import Task, infer
 from censored_gp.inference.elbo import Problem
 from censored_gp.inference.terms import Terms
-from censored_gp.model import Model
+from censored_gp.model import Model, starting_model
 from censored_gp.observations import Observations
 from censored_gp.predict import Prediction
 from censored_gp.runtime import float64
@@ -148,7 +148,7 @@ def cross_predict(
 ) -> CrossPrediction:
     """Predict every cell by a model that has not seen it, nor cells that are `hidden`.
 
-    Each refit starts from what was fitted to all cells, which saves most of the time.
+    Each refit starts afresh: what was fitted to all cells would tell it of those held out.
     """
     always = np.zeros(fold.shape, dtype=bool) if hidden is None else hidden
     each = range(int(fold.max()) + 1)
@@ -157,20 +157,33 @@ def cross_predict(
 
 def _refit(model: Answers, hidden: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
     """Fit again without some cells."""
-    start, known, settings = model.posterior_.model, model.observations_, model.get_params()
-    seen = known if use_censoring else targets.as_seen(known, start.likelihoods)
-    task = _HeldOut(
-        start,
-        model.units_.apply(targets.within_support(seen, start.likelihoods)),
-        model._inputs,
-        settings["inducing_tolerance"],
-        settings["max_inducing"],
-        hidden=hidden,
-    )
+    likelihoods, known = model.posterior_.model.likelihoods, model.observations_
+    seen = known if use_censoring else targets.as_seen(known, likelihoods)
+    inner = model.units_.apply(targets.within_support(seen, likelihoods))
+    settings = model.get_params(deep=False)
     with float64():
+        task = _HeldOut(
+            _fresh_start(model, inner, hidden),
+            inner,
+            model._inputs,
+            settings["inducing_tolerance"],
+            settings["max_inducing"],
+            explore=settings["kernels"] is None,
+            hidden=hidden,
+        )
         # The other engines would take many times longer for about the same answer.
         posterior, _ = infer("natural", task, engine_settings("natural", None, None, 0))
     return Prediction(posterior, model.units_, model._inputs, model.output_names_)
+
+
+def _fresh_start(model: Answers, inner: Observations, hidden: Bool[np.ndarray, "N D"]) -> Model:
+    """Return starting values by the cells that are not hidden."""
+    likelihoods, values = model.posterior_.model.likelihoods, inner.values()
+    left = np.where(hidden, np.nan, values)
+    # An output of which nothing is left must start somewhere.
+    left = np.where(np.isnan(left).all(axis=0), values, left)
+    settings = model.get_params(deep=False)
+    return starting_model(design_for(settings, likelihoods, model.columns_, model._inputs), left)
 
 
 def scored(

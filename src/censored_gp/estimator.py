@@ -15,13 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from censored_gp import checks, files, targets
-from censored_gp.defaults import default_kernels
 from censored_gp.frames import Layout, Rows, read_training
 from censored_gp.inference import Report, Task, infer
 from censored_gp.inputs import Columns
-from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
-from censored_gp.model import Design, Units, choose_units, starting_model
+from censored_gp.model import Units, choose_units, starting_model
 from censored_gp.observations import Observations
 from censored_gp.progress import progress_bar
 from censored_gp.questions import Questions
@@ -213,7 +211,10 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         with float64(), progress_bar(self.progress) as tell:
             units = choose_units(data.likelihoods, data.seen.values())
             inner = units.apply(data.seen)
-            model = starting_model(self._design(data), inner.values())
+            design = checks.design_for(
+                self.get_params(deep=False), data.likelihoods, data.columns, data.inputs
+            )
+            model = starting_model(design, inner.values())
             task = Task(
                 model,
                 inner,
@@ -276,13 +277,6 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         seen = targets.within_support(observations, data.likelihoods)
         return dataclasses.replace(settings, validation=(inputs, units.apply(seen)))
 
-    def _design(self, data: _Data) -> Design:
-        """Put likelihoods and kernels together, the latter in numbers."""
-        present = [p.role for likelihood in data.likelihoods for p in likelihood.parameters]
-        wanted = checks.kernels_by_role(self.kernels, present, self.heteroscedastic)
-        kernels = {role: _resolved(data, role, kernels) for role, kernels in wanted.items()}
-        return Design(data.likelihoods, kernels, self.coupled, self.rank)
-
     def _keep(self, data: _Data, report: Report) -> None:
         """Keep what was learned, and warn where it is not what a user would expect."""
         self.columns_, self.observations_ = data.columns, data.observations
@@ -302,13 +296,6 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def __str__(self) -> str:
         return self.summary() if hasattr(self, "posterior_") else repr(self)
-
-
-def _resolved(data: _Data, role: str, kernels: tuple[Kernel, ...] | None) -> tuple[Kernel, ...]:
-    """Return kernels in numbers; None: the defaults for these inputs."""
-    if kernels is None:
-        return default_kernels(data.columns, data.inputs, role)
-    return tuple(k.resolve(data.columns).fill_lengthscales(data.inputs) for k in kernels)
 
 
 def _in_own_units(report: Report, units: Units, seen: Observations) -> Report:

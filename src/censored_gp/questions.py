@@ -273,7 +273,8 @@ class Questions(Answers):
         """Hold out cells, predict them, and tell in figures and words how well that went.
 
         Whole days are held out (rows, if the inputs have no time), those of each output on their
-        own. Refits start from the fitted model and use the engine "natural".
+        own. Every refit starts afresh, so that it knows nothing of what it is asked for, and uses
+        the engine "natural". Three folds are nine refits, or three if nothing is censored.
 
         Parameters
         ----------
