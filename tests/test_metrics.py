@@ -109,6 +109,25 @@ def test_unknown_truth_is_left_out_of_every_score():
     assert whole["y0"]["cells"] == 20
 
 
+def test_an_impossible_truth_counts():
+    """A negative count, or a value above all that is possible: neither is left out."""
+    y = np.array([[2.0], [-1.0], [np.nan]])
+    table = metrics.scores(poisson([3.0, 3.0, 3.0]), y)["all"]
+    assert table["cells"] == 2
+    assert table["nlpd"] == table["nlpd_per_point"] == np.inf
+    assert table["coverage"] == 0.5
+    assert np.isfinite(table["crps"])
+    never = Observations.from_bounds([[2.0]], [[3.0]])
+    found = metrics.coverage(Frozen(stats.beta(2.0, 2.0)), never)
+    assert (found.lower, found.upper, found.expected) == (0.0, 0.0, 0.0)
+
+
+def test_a_prediction_that_is_not_there_shows():
+    y = np.array([[1.0], [2.0], [4.0]])
+    for score in (metrics.mae, metrics.rmse, metrics.r2):
+        assert np.isnan(score(np.array([[1.0], [np.nan], [4.0]]), y))
+
+
 def test_an_output_that_is_unknown_throughout_has_no_score():
     prediction, _, _, y = gaussian(n=5)
     table = metrics.scores(prediction, np.where([True, False], np.nan, y))

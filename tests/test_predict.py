@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import small
+from censored_gp import metrics
 from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.likelihoods import Gaussian, Poisson
@@ -122,6 +123,18 @@ def test_an_unknown_value_has_an_unknown_density(prediction):
     found = prediction.log_density(y)
     assert np.isnan(found[2, 0])
     assert np.isfinite(found).sum() == found.size - 1
+
+
+def test_what_cannot_be_is_infinitely_surprising_and_its_cdf_is_nought_or_one(prediction):
+    y = np.tile([11.0, -1.0], (5, 1))
+    assert np.all(prediction.log_density(y)[:, 1] == -np.inf)
+    assert np.all(prediction.cdf(y)[:, 1] == 0.0)
+    assert np.all(prediction.log_density(y + 0.5)[:, 1] == -np.inf)
+    assert np.all(prediction.log_probability(y - 2.0, y)[:, 1] == -np.inf)
+    np.testing.assert_allclose(prediction.cdf(np.full((5, 2), np.inf)), 1.0)
+    np.testing.assert_array_equal(prediction.cdf(np.full((5, 2), -np.inf)), 0.0)
+    assert metrics.nlpd(prediction, y) == np.inf
+    assert np.isfinite(metrics.nlpd(prediction, np.where(y < 0, np.nan, y)))
 
 
 def test_units_only_change_the_unit(posterior, prediction):

@@ -3,7 +3,8 @@
 Every function takes the truth as an array, in which NaN means unknown and is left out, or as
 `Observations`, of which a cell may be known only up to an interval `[lower, upper]`. What a score
 means for such a cell is said in its docstring; for an exact cell it is the textbook score.
-Missing cells never count. Functions that end in `_cells` give one figure per cell, NaN where
+Missing cells never count, and known ones always do: a truth that the prediction holds impossible
+makes the NLPD infinite. Functions that end in `_cells` give one figure per cell, NaN where
 nothing is known; the others give one figure, or one per output with `per_output=True`.
 """
 
@@ -103,11 +104,12 @@ def nlpd(
 ) -> PerOutput:
     """Negative log predictive density, the paper's sum `-Σ log p(y)`.
 
-    A censored cell contributes `-log P(lower <= Y <= upper)`. With `per_point` the sum is
+    A censored cell contributes `-log P(lower <= Y <= upper)`. A cell that the prediction holds
+    impossible (a negative count, say) makes the sum infinite. With `per_point` the sum is
     divided by the number of known cells.
     """
-    cells = nlpd_cells(prediction, truth)
-    return (_mean if per_point else _sum)(cells, per_output)
+    cells, known = nlpd_cells(prediction, truth), _known(prediction, truth)
+    return (_mean if per_point else _sum)(cells, known, per_output)
 
 
 def nlpd_cells(prediction: Distribution, truth: Truth) -> Float[np.ndarray, "N D"]:
@@ -122,12 +124,13 @@ def mae(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput
     For a censored cell the error is the distance to its interval, the least it can have been:
     the figure is then a lower bound of the error against the truth.
     """
-    return _mean(np.abs(_errors(prediction, truth)), per_output)
+    errors = np.abs(_errors(prediction, truth))
+    return _mean(errors, _known(prediction, truth), per_output)
 
 
 def rmse(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
     """Root mean squared error `sqrt(mean (ŷ - y)²)`, with the errors that `mae` has."""
-    squared = _mean(_errors(prediction, truth) ** 2, per_output)
+    squared = _mean(_errors(prediction, truth) ** 2, _known(prediction, truth), per_output)
     return np.sqrt(squared) if per_output else float(np.sqrt(squared))
 
 
@@ -138,12 +141,12 @@ def r2(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
     exact cells are fewer than two or all equal.
     """
     point = _point(prediction)
-    lower, upper, _ = _read(truth, point)
-    y = np.where(lower == upper, lower, np.nan)
-    left = _sum((y - point) ** 2, True)
-    total = _sum((y - _mean(y, True)) ** 2, True)
+    y, upper, known = _read(truth, point)
+    exact = known & (y == upper)
+    left = _sum((y - point) ** 2, exact, True)
+    total = _sum((y - _mean(y, exact, True)) ** 2, exact, True)
     values = np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
-    return values if per_output else _mean(values[None, :], False)
+    return values if per_output else _mean(values, total > 0, False)
 
 
 def crps(
@@ -161,7 +164,8 @@ def crps(
     limits of all cells are known, pass them as `within = (low, high)`: every cell is then scored
     between them only (threshold-weighted CRPS), which is proper.
     """
-    return _mean(crps_cells(prediction, truth, within=within), per_output)
+    cells = crps_cells(prediction, truth, within=within)
+    return _mean(cells, _known(prediction, truth), per_output)
 
 
 def crps_cells(
@@ -187,8 +191,8 @@ def coverage(
     too, and `expected` counts an open one as `P(a <= Y <= b | lower <= Y <= upper)` under the
     prediction, which comes out near the level if the prediction is calibrated.
     """
-    cells = _coverage_cells(prediction, truth, level)
-    return Coverage(*(_mean(share, per_output) for share in cells))
+    cells, known = _coverage_cells(prediction, truth, level), _known(prediction, truth)
+    return Coverage(*(_mean(share, known, per_output) for share in cells))
 
 
 def pit(prediction: Distribution, truth: Truth) -> PIT:
@@ -212,18 +216,19 @@ def scores(
     `pandas.DataFrame(scores(...)).T` makes a data frame of it.
     """
     log_scores, ranked = nlpd_cells(prediction, truth), crps_cells(prediction, truth)
+    known = _known(prediction, truth)
     inside, uniform = _coverage_cells(prediction, truth, level)[2], pit(prediction, truth)
 
     def summary(per_output: bool) -> dict[str, Any]:
         return {
-            "cells": (~np.isnan(log_scores)).sum(axis=0 if per_output else None),
-            "nlpd": _sum(log_scores, per_output),
-            "nlpd_per_point": _mean(log_scores, per_output),
+            "cells": known.sum(axis=0 if per_output else None),
+            "nlpd": _sum(log_scores, known, per_output),
+            "nlpd_per_point": _mean(log_scores, known, per_output),
             "mae": mae(prediction, truth, per_output=per_output),
             "rmse": rmse(prediction, truth, per_output=per_output),
             "r2": r2(prediction, truth, per_output=per_output),
-            "crps": _mean(ranked, per_output),
-            "coverage": _mean(inside, per_output),
+            "crps": _mean(ranked, known, per_output),
+            "coverage": _mean(inside, known, per_output),
         }
 
     each, table = summary(True), {}
@@ -251,6 +256,11 @@ def _read(truth: Truth, like: Cells) -> tuple[Cells, Cells, Bool[np.ndarray, "N 
     return lower, upper, np.isfinite(lower) | np.isfinite(upper)
 
 
+def _known(prediction: Any, truth: Truth) -> Bool[np.ndarray, "N D"]:
+    """Return where something is known of the truth."""
+    return _read(truth, _point(prediction))[2]
+
+
 def _columns(values: Any) -> Cells:
     """Return an array of numbers with one column per output."""
     array = np.asarray(values, float)
@@ -271,16 +281,17 @@ def _errors(prediction: Any, truth: Truth) -> Cells:
     return np.where(known, point - np.clip(point, lower, upper), np.nan)
 
 
-def _sum(cells: Cells, per_output: bool) -> PerOutput:
-    total = np.nansum(cells, axis=0 if per_output else None)
+def _sum(cells: Cells, known: Bool[np.ndarray, "N D"], per_output: bool) -> PerOutput:
+    """Return the sum over what is known, where it may be infinite or NaN and then shows."""
+    total = np.where(known, cells, 0.0).sum(axis=0 if per_output else None)
     return total if per_output else float(total)
 
 
-def _mean(cells: Cells, per_output: bool) -> PerOutput:
+def _mean(cells: Cells, known: Bool[np.ndarray, "N D"], per_output: bool) -> PerOutput:
     """Return the mean of the known cells; NaN, without a warning, where there is none."""
-    axis = 0 if per_output else None
-    count = (~np.isnan(cells)).sum(axis=axis)
-    mean = np.where(count > 0, np.nansum(cells, axis=axis) / np.maximum(count, 1), np.nan)
+    count = known.sum(axis=0 if per_output else None)
+    total = _sum(cells, known, per_output)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return mean if per_output else float(mean)
 
 
@@ -305,6 +316,8 @@ def _coverage_cells(prediction: Distribution, truth: Truth, level: float) -> tup
     inner = prediction.log_probability(
         *(np.where(open_, e, w) for e, w in ((start, lower), (stop, upper)))
     )
-    share = np.exp(np.minimum(inner - prediction.log_probability(lower, upper), 0.0))
+    whole = prediction.log_probability(lower, upper)
+    # A cell that cannot be has no share in anything: it is outside.
+    share = np.exp(np.minimum(inner - np.where(whole == -np.inf, np.inf, whole), 0.0))
     expected = np.where(open_, share, sure)
     return tuple(np.where(known, x, np.nan) for x in (sure, possible, expected))

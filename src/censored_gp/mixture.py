@@ -73,10 +73,10 @@ class Mixture(eqx.Module):
     def log_tails(self, y: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
         """Return log P(Y <= y) and log P(Y > y)."""
         if self.lower is None or self.upper is None:
-            below, above = self.likelihood.log_tails(y, *self.theta)
+            below, above = self.likelihood.log_tails_anywhere(y, *self.theta)
             return self.log_average(below), self.log_average(above)
         below = self.log_probability(jnp.full_like(y, -jnp.inf), y)
-        next_up = y + 1.0 if self.likelihood.support.discrete else y
+        next_up = jnp.floor(y) + 1.0 if self.likelihood.support.discrete else y
         above = self.log_probability(next_up, jnp.full_like(y, jnp.inf))
         return below, jnp.where(y >= self.upper, -jnp.inf, above)
 

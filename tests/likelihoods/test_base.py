@@ -94,6 +94,51 @@ def test_a_bound_that_excludes_nothing_is_no_bound():
     np.testing.assert_allclose(evaluate(family, lower, upper, 1.5), expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_what_cannot_be_has_no_density_and_no_mass(name):
+    """Points and intervals outside the support, its ends, and points between counts."""
+    family = as_likelihood(name)
+    support = family.support
+    bounds = [(-INF, -INF), (INF, INF), (2.5, 2.5)] if support.discrete else []
+    bounds += [] if support.discrete else [(support.lower,) * 2, (support.upper,) * 2]
+    bounds += [(-1.0, -1.0), (-3.0, -1.0), (-INF, -1.0)] if np.isfinite(support.lower) else []
+    bounds += [(2.0, 2.0), (2.0, 3.0), (2.0, INF)] if np.isfinite(support.upper) else []
+    for start in range(0, len(bounds), 4):
+        lower, upper = np.resize(bounds[start : start + 4], (4, 2)).T
+        assert np.all(evaluate(family, lower, upper, *theta_of(family)) == -INF)
+
+
+def test_what_cannot_be_leaves_the_gradients_of_the_others_finite():
+    y = np.array([-1.0, 0.0, 1.0])
+    for name in ("log_normal", "weibull", "exponential"):
+        family = as_likelihood(name)
+        known = np.where(y == 1.0, family.support.inside[0], y)
+
+        def total(theta, family=family, known=known):
+            values = family.log_likelihood(known, known, *theta, kinds=("exact",))
+            return jnp.sum(jnp.where(jnp.isfinite(values), values, 0.0))
+
+        slopes = np.array(quick(jax.grad(total))(theta_of(family)))
+        assert np.all(np.isfinite(slopes) & (slopes != 0.0))
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_tails_are_nought_and_one_outside_the_support(name):
+    family = as_likelihood(name)
+    below, above = family.support.lower, family.support.upper
+    y = np.array([-INF, below - 1.0, family.support.inside[0], above + 1.0, INF])
+    cdf, survival = quick(family.log_tails_anywhere)(y, *theta_of(family))
+    np.testing.assert_allclose(np.exp(cdf) + np.exp(survival), 1.0, rtol=1e-12)
+    assert (cdf[0], cdf[-1]) == (-INF, 0.0)
+    assert (cdf[1], cdf[3]) == (-INF, 0.0)
+    assert np.isfinite(cdf[2])
+
+
+def test_tails_of_a_count_are_those_of_the_count_below():
+    between, at = (quick(Poisson().log_tails_anywhere)(np.array(y), 3.0) for y in (2.7, 2.0))
+    assert between == at
+
+
 def test_kinds_only_leave_out_what_is_not_there():
     lower, upper = np.array([1.0, 2.0, -INF]), np.array([1.0, INF, INF])
     family = Gaussian()

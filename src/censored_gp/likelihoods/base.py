@@ -78,7 +78,11 @@ class Likelihood(eqx.Module):
         return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
 
     def log_density(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log p(y | theta): a density, or the probability of y if Y is discrete."""
+        """Return log p(y | theta): a density, or the probability of y if Y is discrete.
+
+        Like the tails, it need only be right for y in the support: data are checked before they
+        are fitted. `log_likelihood` and `log_tails_anywhere` answer for any other y.
+        """
         raise NotImplementedError
 
     def log_cdf(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
@@ -94,6 +98,18 @@ class Likelihood(eqx.Module):
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return (log P(Y <= y), log P(Y > y)); overridden where one gives the other."""
         return self.log_cdf(y, *theta), self.log_survival(y, *theta)
+
+    def log_tails_anywhere(
+        self, y: Values, *theta: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return (log P(Y <= y), log P(Y > y)) for any number y, in the support or not."""
+        y = jnp.floor(y) if self.support.discrete else jnp.asarray(y)
+        under = y < self.support.lower if self.support.discrete else y <= self.support.lower
+        over = y >= self.support.upper
+        cdf, survival = self.log_tails(jnp.where(under | over, self.support.inside[0], y), *theta)
+        ends = ((cdf, -jnp.inf, 0.0), (survival, 0.0, -jnp.inf))
+        lower, upper = (jnp.where(under, a, jnp.where(over, b, each)) for each, a, b in ends)
+        return lower, upper
 
     def log_at_least(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log P(Y >= y)."""
@@ -123,22 +139,24 @@ class Likelihood(eqx.Module):
     ) -> Float[Array, "*#batch"]:
         """Return log P(lower <= Y <= upper), the log density at a point: Eq. (2), (3), (11).
 
-        Either bound may be infinite; both infinite is missing and contributes 0. `kinds`
-        may name the kinds of interval that occur, so that no others are compiled.
+        Either bound may be infinite; both infinite is missing and contributes 0. Bounds between
+        which Y cannot lie give -inf. `kinds` may name the kinds of interval that occur, so that
+        no others are compiled.
         """
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
         lower, upper = self._to_support(lower, upper)
         point, below, above = self._knowledge(lower, upper)
+        open_, never = ~point, self._impossible(lower, upper)
         cases: list[tuple[set[str], Array, Callable]] = [
-            ({"exact"}, point, lambda a, b, *t: self.log_density(a, *t)),
-            ({"right", "left"}, ~point & (below ^ above), self._log_one_sided),
-            ({"interval"}, ~point & below & above, self.log_interval),
+            ({"exact"}, point & ~never, lambda a, b, *t: self.log_density(a, *t)),
+            ({"right", "left"}, open_ & (below ^ above) & ~never, self._log_one_sided),
+            ({"interval"}, open_ & below & above & ~never, self.log_interval),
         ]
         total = jnp.zeros(lower.shape)
         for names, mask, term in cases:
             if names & set(kinds):
                 total = total + self._where(mask, term, lower, upper, each)
-        return total
+        return jnp.where(never, -jnp.inf, total)
 
     def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return E[Y | theta], by default the integral of the quantile function."""
@@ -218,6 +236,13 @@ class Likelihood(eqx.Module):
         A bound that excludes nothing of the support is no bound.
         """
         return lower == upper, lower > self.support.lower, upper < self.support.upper
+
+    def _impossible(self, lower: Array, upper: Array) -> Bool[Array, "*#batch"]:
+        """Return where no value of the support lies between bounds (whole ones, if discrete)."""
+        nothing = (lower > upper) | (lower == jnp.inf) | (upper == -jnp.inf)
+        if self.support.discrete:
+            return nothing | (upper < self.support.lower) | (lower > self.support.upper)
+        return nothing | (upper <= self.support.lower) | (lower >= self.support.upper)
 
     def _log_one_sided(self, lower: Array, upper: Array, *theta: Any) -> Float[Array, "*#batch"]:
         """Return log P(Y >= lower) or log P(Y <= upper), whichever bound there is."""
