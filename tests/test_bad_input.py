@@ -40,6 +40,14 @@ REFUSED = {
     "text in X": Call(["Input 'a', row 5: found 'hot'"], FRAME.assign(a=[*"12345", "hot"]), Y),
     "flat X": Call(["Expected 2D array, got 1D", r"reshape\(-1, 1\)"], X[:, 0], Y),
     "no rows": Call(["found no rows"], np.empty((0, 2)), []),
+    "ragged rows": Call(
+        ["Inputs: found rows of unequal length, 1 in row 0 and 2 in row 2. Accepted are"],
+        [[1.0], [2.0], [3.0, 4.0]],
+        Y[:3],
+    ),
+    "ragged capacity": Call(
+        ["Capacity values: found rows of unequal length"], X, Y, capacity=[[1], [2, 3]]
+    ),
     "ragged dict": Call(["'a' of 2 rows, 'b' of 3 rows"], {"a": [1, 2], "b": [1, 2, 3]}, Y),
     "other rows": Call(["6 row.* of inputs and 5 of outputs"], X, Y[:-1]),
     "no y": Call(["requires y to be passed"], X, None),
@@ -53,6 +61,28 @@ REFUSED = {
     "flags of other shape": Call(["flags have 5 row", "the outputs 6"], X, Y, Y[:-1] > 1),
     "flags of other names": Call(
         ["columns 'b', 'a', the outputs 'a', 'b'"], X, FRAME, FRAME[["b", "a"]] > 100
+    ),
+    "lower and upper of other names": Call(
+        ["upper bounds have the columns 'b', 'a', the outputs 'a', 'b'", "reorder"],
+        X,
+        lower=FRAME,
+        upper=FRAME[["b", "a"]],
+    ),
+    "a bound of other names": Call(
+        ["upper bounds have the columns 'b', 'a'"], X, FRAME, upper=FRAME[["b", "a"]] + 9
+    ),
+    "bounds of other names than each other": Call(
+        ["upper bounds have the columns 'b', 'a'"],
+        X,
+        FRAME.to_numpy(),
+        lower=FRAME,
+        upper=FRAME[["b", "a"]],
+    ),
+    "a side that is none": Call(
+        ["side: found 'below'. Accepted is"], X, Y, Y > 1, side="below"
+    ),
+    "two sides": Call(
+        ["row 0.*: found -1. Accepted flags are 0 or False .exact., 1"], X, Y, -1 * (Y < 2), side="left"
     ),
     "unknown flag": Call(["Flag of output 'y', row 0: found 7"], X, Y, with_cell(Y * 0, 0, 7)),
     "flags and bounds": Call(["found flags and bounds"], X, Y, Y > 2, lower=Y),

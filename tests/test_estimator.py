@@ -120,8 +120,9 @@ def test_flags_bounds_and_observations_say_the_same(world, single):
     observations = fresh(single).fit(world.X, Observations.from_flags(y, flags))
     for other in (with_bounds, only_bounds, observations):
         assert other.elbo_ == single.elbo_
-    assert with_bounds.predict(world.X).shape == y.shape
-    assert observations.predict(world.X).shape == (len(y), 1)
+    column = fresh(single).fit(world.X, Observations.from_flags(y[:, None], flags[:, None]))
+    assert with_bounds.predict(world.X).shape == observations.predict(world.X).shape == y.shape
+    assert column.predict(world.X).shape == (len(y), 1)
 
 
 def test_results_have_the_shape_of_y(world, single, pair):

@@ -269,7 +269,7 @@ BAD = {
     "text alone": ("abc", r"Inputs: found str"),
     "nothing": (None, r"Inputs: found NoneType"),
     "lazy": (pl.LazyFrame({"a": [1]}), r"Inputs: found LazyFrame.*\.collect\(\)"),
-    "ragged": ([[1], [1, 2]], r"inhomogeneous.*lists of equally long rows"),
+    "ragged": ([[1], [1, 2]], r"1 in row 0 and 2 in row 1\..*lists of equally long rows"),
 }
 
 

@@ -87,6 +87,36 @@ def test_flags_may_be_bools_or_numbers(flags):
     assert intervals(Observations.from_flags([3.0, 4.0], flags)) == [(3.0, INF), (4.0, 4.0)]
 
 
+def test_flags_of_the_left_side_are_upper_bounds():
+    left = Observations.from_flags([3, 4, NAN], [True, False, True], side="left")
+    assert intervals(left) == [(-INF, 3.0), (4.0, 4.0), (-INF, INF)]
+    strict = Observations.from_flags([3, 4], [1, 0], side="left", strict=True)
+    assert intervals(strict) == [(-INF, 2.0), (4.0, 4.0)]
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pa.array])
+def test_what_was_flat_stays_flat(make):
+    y = make([1.0, 2.0, 3.0])
+    built = (
+        Observations.exact(y),
+        Observations.from_flags(y, [0, 1, 0]),
+        Observations.from_bounds(y, [5.0, 5.0, 5.0]),
+        Observations.from_capacity(y, 2),
+        Observations.from_detection_limit(y, 2),
+        Observations.from_rounding(y, 1),
+        Observations(np.arange(3), np.arange(3)),
+    )
+    assert all(each.flat and each.rows([0, 2]).flat and each[1].flat for each in built)
+    moved = dataclasses.replace(built[0], lower=np.zeros((3, 1)), upper=np.ones((3, 1)))
+    assert moved.flat
+
+
+@pytest.mark.parametrize("y", [Y, Y[:, :1], Y.tolist(), {"a": [1.0]}, pd.DataFrame({"a": [1.0]})])
+def test_what_had_columns_is_not_flat(y):
+    assert Observations.exact(y).flat is False
+    assert Observations.exact(y)[:1].flat is False
+
+
 def test_strict_needs_counts_only_where_censored():
     observations = Observations.from_flags([2.5, 3.0, NAN], [0, 1, 1], strict=True)
     assert intervals(observations) == [(2.5, 2.5), (4.0, INF), (-INF, INF)]
@@ -257,7 +287,7 @@ BAD = {
     "objects": (lambda: Observations.exact([{"a": 1}]), r"row 0: found \{'a': 1\} \(dict\)"),
     "three axes": (lambda: Observations.exact(np.zeros((2, 1, 1))), r"shape \(2, 1, 1\).*Reshape"),
     "one number": (lambda: Observations.exact(3.0), r"found float"),
-    "ragged": (lambda: Observations.exact([[1], [1, 2]]), r"inhomogeneous.*equally long rows"),
+    "ragged": (lambda: Observations.exact([[1], [1, 2]]), r"1 in row 0 and 2 in row 1\. Acc"),
     "lazy": (lambda: Observations.exact(pl.LazyFrame({"a": [1]})), r"LazyFrame.*\.collect\(\)"),
     "no output": (lambda: Observations.exact(np.zeros((3, 0))), r"found no column"),
     "no output in bounds": (lambda: between(np.zeros((3, 0)), 1), r"shape \(3, 0\)"),
@@ -284,6 +314,10 @@ BAD = {
     "unknown flag": (
         lambda: Observations.from_flags([1, 2], [0, 2]),
         r"Flag of output 'y', row 1: found 2\. Accepted flags are -1 .*, 0 .*, 1 ",
+    ),
+    "flag of no side": (
+        lambda: Observations.from_flags([1], [0], side="up"),
+        r"side: found 'up'. Accepted is",
     ),
     "missing flag": (lambda: Observations.from_flags([1, 2], [0, NAN]), r"row 1: found nan\. Acc"),
     "text flag": (lambda: Observations.from_flags([1], ["<"]), r"Flag 'y', row 0: found '<'"),

@@ -199,7 +199,7 @@ class Answers(BaseEstimator):
     def _truth(self, X: Any, y: Any) -> Observations:
         if y is None and self.layout_ is not None and is_table(X):
             return frames.read_truth(X, self.layout_)
-        return targets.read_targets(y)[0]
+        return targets.read_targets(y)
 
     def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
         """Return the distribution at new inputs, and the rows of the table they came in, if any."""
@@ -249,7 +249,7 @@ class Answers(BaseEstimator):
             return frames.values_of(X, self.layout_, rows, prediction.shape)
         if y is not None and np.ndim(y) == 0:
             return np.full(prediction.shape, float(y))
-        cells = targets.read_targets(y)[0].values()
+        cells = targets.read_targets(y).values()
         self._check_shape(cells.shape, prediction)
         return cells
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -40,7 +39,6 @@ class _Data(NamedTuple):
     """The bounds as the likelihoods see them."""
     layout: Layout | None = None
     rows: Rows | None = None
-    flat: bool = False
 
 
 class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
@@ -187,8 +185,8 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
             Bounds instead of flags. An end that is not given, or NaN, is y itself; where y is
             missing too it is open.
         side : {"right", "left"}
-            What a flag of 1 or True means in a table: "at least" or, below a detection limit,
-            "at most" the value.
+            What a flag of 1 or True means: "at least" or, below a detection limit, "at most" the
+            value.
 
         Examples
         --------
@@ -242,19 +240,16 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         if outputs is None:
             checks.refuse_without_outputs(given)
             inputs, columns = checks.validated_inputs(self, X)
-            observations, flat = targets.read_targets(
-                y, spec.censored, spec.lower, spec.upper, spec.capacity
+            observations = targets.read_targets(
+                y, spec.censored, spec.lower, spec.upper, spec.capacity, spec.side
             )
             layout = rows = None
         else:
             checks.refuse_y(y)
             layout, rows, named, observations = read_training(X, outputs, spec=spec, **given)
             inputs, columns = checks.validated_inputs(self, named)
-            flat = False
         targets.same_rows(observations, inputs)
-        return self._data(inputs, columns, observations)._replace(
-            layout=layout, rows=rows, flat=flat
-        )
+        return self._data(inputs, columns, observations)._replace(layout=layout, rows=rows)
 
     def _data(
         self, inputs: Float[np.ndarray, "N C"], columns: Columns, observations: Observations
@@ -272,7 +267,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         if given is None:
             return settings
         inputs, _ = checks.validated_inputs(self, given[0], data.columns)
-        observations, _ = targets.read_targets(given[1])
+        observations = targets.read_targets(given[1])
         targets.same_rows(observations, inputs)
         seen = targets.within_support(observations, data.likelihoods)
         return dataclasses.replace(settings, validation=(inputs, units.apply(seen)))
@@ -284,11 +279,11 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.report_, self.elbo_ = report, report.elbo
         self.n_iter_ = max(report.site_steps, report.hyper_steps, 1)
         self.layout_, self._rows = data.layout, data.rows
-        self._inputs, self._flat = data.inputs, data.flat
+        self._inputs, self._flat = data.inputs, bool(data.observations.flat)
         if not report.converged:
-            warnings.warn(report.message, ConvergenceWarning, stacklevel=3)
+            targets.warn(report.message, ConvergenceWarning)
         for note in report.notes:
-            warnings.warn(note, UserWarning, stacklevel=3)
+            targets.warn(note)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`."""

@@ -6,7 +6,6 @@ the name of its column and its row in the table.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from jaxtyping import Bool, Float
 from censored_gp.natives import Opened
 from censored_gp.observations import Observations
 from censored_gp.tables import Column, as_numbers, first_problem, listed, read_table
-from censored_gp.targets import read_targets
+from censored_gp.targets import read_targets, warn
 
 __all__ = ["Spec", "read_cells"]
 
@@ -64,7 +63,7 @@ def read_cells(table: Opened, outputs: Sequence[Any], spec: Spec, keys: Any = No
     y = dict(zip(names, values, strict=True))
     if bounded:
         given = {e: _named(names, cells) for e, cells in ends.items() if cells is not None}
-        return read_targets(y, **given)[0]
+        return read_targets(y, lower=given.get("lower"), upper=given.get("upper"))
     flags = _flags(table, outputs, spec, values)
     capacity = _cells(table, outputs, spec.capacity, "Capacity", keys)
     _check_capacity(values, flags, capacity, names)
@@ -123,12 +122,10 @@ def _with_unknown(numbers: Numbers, name: str, side: str) -> Numbers:
     unknown = np.isnan(numbers)
     if unknown.any():
         bound = "at least" if side == "right" else "at most"
-        warnings.warn(
+        warn(
             f"Flag {name!r} is missing in {unknown.sum()} row(s), the first of them row "
             f"{int(np.argmax(unknown))}: as it is not known whether these values were censored, "
-            f'each is taken for a bound ("{bound}"). Fill in 0 where a value is exact.',
-            UserWarning,
-            stacklevel=2,
+            f'each is taken for a bound ("{bound}"). Fill in 0 where a value is exact.'
         )
     return np.where(unknown, 1.0, numbers)
 

@@ -25,6 +25,7 @@ __all__ = [
     "is_time",
     "listed",
     "read_table",
+    "shape_of",
 ]
 
 
@@ -96,6 +97,16 @@ def read_table(
     return Table(tuple(_column(noun, *triple) for triple in triples), named, noun)
 
 
+def shape_of(data: Any, noun: str) -> tuple[int, ...]:
+    """The shape of an array, of a data frame, or of what reads as an array.
+
+    >>> shape_of([[1, 2, 3], [4, 5, 6]], "Input")
+    (2, 3)
+    """
+    # Not np.shape: array-likes need not implement numpy's functions.
+    return tuple(data.shape) if hasattr(data, "shape") else _as_array(data, noun).shape
+
+
 def as_numbers(column: Column, noun: str) -> Float[np.ndarray, " N"]:
     """The values as float64 with NaN where they are missing; everything else is refused."""
     if column.values.dtype.kind in "fiub":
@@ -148,13 +159,7 @@ def _columns_of(data: Mapping[str, Any], noun: str) -> tuple[list[Any], list[str
 
 
 def _arrays_of(data: Any, noun: str, prefix: str, alone: str) -> tuple[list[np.ndarray], list[str]]:
-    try:
-        array = np.asarray(data)
-    except ValueError as error:  # numpy's word for rows of different lengths
-        raise ValueError(
-            f"{noun}s could not be read as a table: {error} Accepted are arrays, lists of equally "
-            "long rows, and data frames."
-        ) from error
+    array = _as_array(data, noun)
     if array.ndim not in (1, 2):
         found = f"an array of shape {array.shape}" if array.ndim else f"{type(data).__name__}"
         raise ValueError(
@@ -165,6 +170,22 @@ def _arrays_of(data: Any, noun: str, prefix: str, alone: str) -> tuple[list[np.n
     if array.ndim == 1:
         return [array], [alone]
     return list(array.T), [f"{prefix}{c}" for c in range(array.shape[1])]
+
+
+def _as_array(data: Any, noun: str) -> Shaped[np.ndarray, "..."]:
+    try:
+        return np.asarray(data)
+    except ValueError as error:  # numpy's way to refuse rows of different lengths
+        rows = data if isinstance(data, Sequence) else ()
+        sizes = [len(row) if isinstance(row, Sequence | np.ndarray) else 1 for row in rows]
+        other = next((row for row, size in enumerate(sizes) if size != sizes[0]), None)
+        found = f"what is no table: {error}"
+        if other is not None:
+            found = f"rows of unequal length, {sizes[0]} in row 0 and {sizes[other]} in row {other}"
+        raise ValueError(
+            f"{noun}s: found {found}. Accepted are arrays, lists of equally long rows, and data "
+            "frames."
+        ) from error
 
 
 def _check_names(names: Sequence[str], noun: str) -> None:

@@ -6,29 +6,46 @@ the row are named, with what was found, what is accepted and what to do.
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import warnings
 from typing import Any, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from censored_gp import cells
 from censored_gp.inference import terms
 from censored_gp.likelihoods import Likelihood
 from censored_gp.observations import Observations
-from censored_gp.tables import as_numbers, first_problem, read_table
+from censored_gp.tables import first_problem, listed
 
-__all__ = ["as_seen", "read_targets", "same_rows", "warn_of_little", "within_support"]
-
-Cells = Float[np.ndarray, "N D"]
+__all__ = [
+    "as_seen",
+    "read_targets",
+    "same_outputs",
+    "same_rows",
+    "warn",
+    "warn_of_little",
+    "within_support",
+]
 
 
 def read_targets(
-    y: Any, censored: Any = None, lower: Any = None, upper: Any = None, capacity: Any = None
-) -> tuple[Observations, bool]:
-    """Return what is known of the outputs, and whether they came as one flat column.
+    y: Any,
+    censored: Any = None,
+    lower: Any = None,
+    upper: Any = None,
+    capacity: Any = None,
+    side: str = "right",
+) -> Observations:
+    """Return what is known of the outputs.
 
     Flags and capacities are read as `Observations.from_flags` and `from_capacity` do. With bounds,
     an end that is not given (or NaN) is y itself, and open where y is missing as well.
+
+    >>> read_targets([0.1, 2.0], censored=[True, False], side="left").upper.tolist()
+    [[0.1], [2.0]]
     """
     bounded = lower is not None or upper is not None
     if y is None and not bounded:
@@ -39,7 +56,7 @@ def read_targets(
     if isinstance(y, Observations):
         if censored is not None or bounded or capacity is not None:
             _refuse_both("Observations", "flags or bounds", "Observations hold the bounds already")
-        return y, False
+        return y
     if bounded and censored is not None:
         _refuse_both("flags", "bounds", "give censored=..., or lower=... and upper=...")
     if capacity is not None and (bounded or censored is not None):
@@ -48,14 +65,10 @@ def read_targets(
         return _from_ends(y, lower, upper)
     _refuse_complex(y)
     if capacity is not None:
-        return Observations.from_capacity(y, capacity), _is_flat(y)
-    seen = Observations.exact(y) if censored is None else Observations.from_flags(y, censored)
-    return seen, _is_flat(y)
-
-
-def _is_flat(data: Any) -> bool:
-    # Not np.ndim(data): array-likes need not implement numpy's functions.
-    return len(data.shape if hasattr(data, "shape") else np.asarray(data).shape) == 1
+        return Observations.from_capacity(y, capacity)
+    if censored is not None:
+        return Observations.from_flags(y, censored, side=side)
+    return Observations.exact(y)
 
 
 def _refuse_both(one: str, other: str, advice: str) -> NoReturn:
@@ -67,28 +80,36 @@ def _refuse_complex(y: Any) -> None:
         raise ValueError("Outputs: Complex data not supported. Accepted are real numbers.")
 
 
-def _from_ends(y: Any, lower: Any, upper: Any) -> tuple[Observations, bool]:
+def _from_ends(y: Any, lower: Any, upper: Any) -> Observations:
     """Join values and bounds: a bound where there is one, else the value, else open."""
     given = {"Output": y, "Lower bound": lower, "Upper bound": upper}
-    given = {noun: data for noun, data in given.items() if data is not None}
-    tables = {n: read_table(d, noun=n, prefix="y", alone="y") for n, d in given.items()}
-    cells = {n: np.stack([as_numbers(c, n) for c in t.columns], axis=1) for n, t in tables.items()}
-    (first, shape), *others = ((noun, values.shape) for noun, values in cells.items())
-    for noun, other in others:
-        if other != shape:
-            raise ValueError(
-                f"{noun}s: found {other[0]} row(s) and {other[1]} column(s), but {shape[0]} and "
-                f"{shape[1]} in the {first.lower()}s. Accepted is one for each row and output."
-            )
-    missing = np.full(shape, np.nan)
-    values = cells.get("Output", missing)
-    ends = (cells.get("Lower bound", missing), cells.get("Upper bound", missing))
+    seen = {noun: cells.read(data, noun) for noun, data in given.items() if data is not None}
+    _check_alike(seen)
+    first = next(iter(seen.values()))
+    missing = first._replace(values=np.full(first.values.shape, np.nan))
+    values, *ends = (seen.get(noun, missing).values for noun in given)
     low, high = (np.where(np.isnan(end), values, end) for end in ends)
-    names = next((t.names for t in tables.values() if t.named), tables[first].names)
-    seen = Observations(
-        np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high), names
+    named = next((each for each in seen.values() if each.named), first)
+    return Observations(
+        np.where(np.isnan(low), -np.inf, low),
+        np.where(np.isnan(high), np.inf, high),
+        named.names,
+        first.flat,
     )
-    return seen, _is_flat(given[first])
+
+
+def _check_alike(seen: dict[str, cells.Seen]) -> None:
+    """Refuse values and bounds of other sizes, or of other names, than the first of their kind."""
+    first, *_ = seen
+    named = next((each for each in seen.values() if each.named), seen[first])
+    rows, columns = seen[first].values.shape
+    for noun, other in seen.items():
+        if other.values.shape != (rows, columns):
+            raise ValueError(
+                f"{noun}s: found {cells.size_in_words(other.values)}, but {rows} and {columns} in "
+                f"the {first.lower()}s. Accepted is one for each row and output."
+            )
+        cells.check_same_names(other, named, f"{noun.lower()}s")
 
 
 def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> None:
@@ -100,17 +121,51 @@ def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> N
         )
 
 
+def same_outputs(observations: Observations, names: tuple[str, ...]) -> None:
+    """Refuse other outputs than the model has: another number of them, or another order.
+
+    >>> same_outputs(Observations.exact({"b": [1.0], "a": [2.0]}), ("a", "b"))
+    Traceback (most recent call last):
+    ...
+    ValueError: Outputs: found 'b', 'a'. Accepted are those of the model in their order: 'a', 'b'.
+    """
+    found = observations.names
+    # Other names altogether are fine: the truth is often called "truth_a".
+    moved = [name for name in found if name in names and found.index(name) != names.index(name)]
+    if len(found) != len(names) or moved:
+        raise ValueError(
+            f"Outputs: found {listed(found)}. Accepted are those of the model in their order: "
+            f"{listed(names)}."
+        )
+
+
 def as_seen(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> Observations:
     """Take every record at its word: a censored cell becomes an exact one at its value.
 
-    This is what a model that knows nothing of censoring does. Between two counts it is the lower
-    of the middle ones.
+    This is what a model that knows nothing of censoring does. Bounds of counts are rounded inward
+    first; between two counts it is the lower of the middle ones. A bound where no value can be (a
+    concentration of at least 0) is no value either.
     """
-    values = observations.values()
-    discrete = np.array([likelihood.support.discrete for likelihood in likelihoods])
-    values = np.where(observations.is_interval & discrete, np.floor(values), values)
+    _check_support(observations, likelihoods)
+    columns = [_at_its_word(observations, d, each) for d, each in enumerate(likelihoods)]
+    values = np.stack(columns, axis=1)
     lower, upper = (np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf))
-    return Observations(lower, upper, observations.names)
+    return dataclasses.replace(observations, lower=lower, upper=upper)
+
+
+def _at_its_word(
+    observations: Observations, d: int, likelihood: Likelihood
+) -> Float[np.ndarray, " N"]:
+    """Return the values for which the cells of one output are taken; NaN: none."""
+    support, between = likelihood.support, observations.is_interval[:, d]
+    low, high = observations.lower[:, d], observations.upper[:, d]
+    if support.discrete:
+        low, high = np.ceil(low), np.floor(high)
+    low = np.where(between, np.maximum(low, support.lower), low)
+    high = np.where(between, np.minimum(high, support.upper), high)
+    values = Observations(low, high).values()[:, 0]
+    values = np.floor(values) if support.discrete else values
+    return np.where(support.contains(values), values, np.nan)
 
 
 def within_support(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> Observations:
@@ -119,12 +174,16 @@ def within_support(observations: Observations, likelihoods: tuple[Likelihood, ..
     Bounds of counts are rounded inward (at least 2.5 is at least 3), and a bound that excludes
     nothing (a demand of at least 0) is no bound.
     """
-    for d, likelihood in enumerate(likelihoods):
-        _check_exact(observations, d, likelihood)
-        _check_possible(observations, d, likelihood)
+    _check_support(observations, likelihoods)
     seen = terms.within_support(observations, likelihoods)
     seen.require_observed()
     return seen
+
+
+def _check_support(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> None:
+    for d, likelihood in enumerate(likelihoods):
+        _check_exact(observations, d, likelihood)
+        _check_possible(observations, d, likelihood)
 
 
 def _check_exact(observations: Observations, d: int, likelihood: Likelihood) -> None:
@@ -174,18 +233,21 @@ def warn_of_little(observations: Observations) -> None:
         exact = observations.lower[observations.is_exact[:, d], d]
         known = len(observations) - counts["missing"][d]
         if len(exact) == 0:
-            _warn(
+            warn(
                 f"Output {name!r} is censored in all of its {known} observed row(s): its level and "
                 "noise rest on the bounds and the prior alone."
             )
         elif len(exact) == known and np.ptp(exact) == 0.0:
             rows = "its one row" if known == 1 else f"all of its {known} rows"
-            _warn(
+            warn(
                 f"Output {name!r} has the same value, {exact[0]:g}, in {rows}: how much it varies "
                 "cannot be learned from that."
             )
 
 
-def _warn(message: str) -> None:
-    # The level at which a user sees the line that called fit.
-    warnings.warn(message, UserWarning, stacklevel=4)
+def warn(message: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's that led here: the first that is not of this package."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("censored_gp."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=max(level, 2))
