@@ -20,7 +20,7 @@ from censored_gp.inputs import Columns, read_inputs
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood, as_likelihood
 from censored_gp.model import Design
-from censored_gp.tables import is_missing, listed
+from censored_gp.tables import is_missing, listed, shape_of
 
 __all__ = [
     "design_for",
@@ -44,8 +44,7 @@ def validated_inputs(
     is one column.
     """
     _refuse_unreadable(X)
-    # Not np.shape(X): array-likes need not implement numpy's functions.
-    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    shape = shape_of(X, "Input")
     if isinstance(X, Mapping) or len(shape) == 1:
         return _flat_or_mapping(estimator, X, columns)
     if len(shape) == 2 and shape[1] == 0:
