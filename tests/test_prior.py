@@ -8,7 +8,7 @@ import pytest
 
 import dense
 import small
-from censored_gp.kernels import RBF, Matern12, Periodic, White
+from censored_gp.kernels import RBF, Linear, Matern12, Periodic, White
 from censored_gp.prior import (
     FEW_DISTINCT,
     LMC,
@@ -144,6 +144,21 @@ def test_inducing_inputs_are_picked_until_little_is_left(kernel):
 
 def test_no_more_inducing_inputs_than_allowed():
     assert len(greedy_inducing(Matern12(0.1), HOURS, 1e-9, 17)) == 17
+
+
+def test_a_kernel_that_is_zero_at_its_inducing_inputs_leaves_all_of_it_out():
+    """A line through the origin where every row is at the origin: one row, or a constant column."""
+    lmc = LMC((Linear(np.ones(1)),), (np.ones((1, 1, 1)),), np.zeros((1, 1)), (0,))
+    inducing = (pad_inducing(greedy_inducing(Linear(1.0), np.zeros((9, 1)), 1e-3, 256)),)
+    new = np.array([[0.0], [2.0]])
+    phi, rest = eqx.filter_jit(features)(lmc, inducing, new, JITTER)
+    np.testing.assert_array_equal(phi, 0.0)
+    np.testing.assert_allclose(rest.ravel(), [0.0, 4.0])
+    at_origin = eqx.filter_jit(left_out_covariance)(lmc, inducing, 0.0 * new, JITTER)[0]
+    assert np.all(np.isfinite(np.linalg.cholesky(at_origin)))
+    product = Linear(1.0, columns=0) * RBF(1.0, columns=1)
+    rows = np.stack([np.zeros(300), np.arange(300.0)], axis=1)
+    assert len(greedy_inducing(product, rows, 1e-3, 256)) == 1
 
 
 def test_padding_repeats_a_point_and_says_so():

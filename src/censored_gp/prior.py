@@ -98,6 +98,14 @@ def from_free(lmc: LMC) -> LMC:
     return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(jnp.exp, lmc.kernels))
 
 
+def positive_scale(scale: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return what jitter is relative to: one, for a kernel that is zero at all rows it is given.
+
+    So is a line through the origin of the centred inputs, where a column is constant.
+    """
+    return jnp.where(scale > 0.0, scale, 1.0)
+
+
 def _kernel_blocks(
     kernel: Kernel, inducing: Inducing, inputs: Float[AnyArray, "N C"], jitter: Float[AnyArray, ""]
 ) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
@@ -106,7 +114,7 @@ def _kernel_blocks(
     # One call for both: half as much to compile.
     both = kernel(inducing.points, jnp.concatenate([inducing.points, inputs]))
     gram, cross = both[:, : len(mask)], both[:, len(mask) :]
-    scale = jnp.max(jnp.where(mask, jnp.diagonal(gram), 0.0))
+    scale = positive_scale(jnp.max(jnp.where(mask, jnp.diagonal(gram), 0.0)))
     identity = jnp.eye(len(mask))
     # A padding point is made independent of everything, so its feature is zero.
     gram = jnp.where(mask[:, None] & mask[None, :], gram, identity) + jitter * scale * identity
@@ -179,7 +187,7 @@ def left_out_covariance(
     found = []
     for kernel, part in zip(lmc.kernels, jnp.split(phi, ends, axis=2), strict=True):
         gram = grams(kernel, inputs, len(phi))
-        scale = jnp.max(jnp.diagonal(gram, axis1=1, axis2=2))
+        scale = positive_scale(jnp.max(jnp.diagonal(gram, axis1=1, axis2=2)))
         identity = jnp.eye(len(inputs))
         found.append(gram - part @ jnp.swapaxes(part, 1, 2) + jitter * scale * identity)
     return tuple(found)
@@ -324,7 +332,7 @@ def greedy_inducing(
         left = np.maximum(left - row**2, 0.0)
         left[pivot] = 0.0
         picked.append(pivot)
-    return candidates[np.sort(picked)]
+    return candidates[np.sort(picked or [0])]
 
 
 def _spread_out(rows: Float[np.ndarray, "N C"], most: int) -> Float[np.ndarray, "K C"]:

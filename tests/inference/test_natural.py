@@ -15,7 +15,10 @@ import small
 from censored_gp.inference import ENGINES, infer, natural
 from censored_gp.inference.elbo import evaluate
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference.task import Task
+from censored_gp.kernels import Linear
 from censored_gp.likelihoods import Gaussian
+from censored_gp.model import Design, starting_model
 from censored_gp.posterior import Posterior
 from censored_gp.runtime import float64
 
@@ -61,6 +64,18 @@ def test_nothing_is_random():
     first, second = (natural.fit(small.separate()) for _ in range(2))
     assert first[1] == second[1]
     assert eqx.tree_equal(first[0], second[0])
+
+
+def test_a_straight_line_is_fitted_through_a_row_at_its_origin():
+    x = np.arange(-4.0, 5.0)[:, None]
+    observations = small.observe(2.0 * x + np.random.default_rng(0).normal(size=x.shape), 0.0)
+    design = Design((Gaussian(),), {"mean": (Linear(2.5),)})
+    task = Task(starting_model(design, observations.lower), observations, x)
+    posterior, report = natural.fit(task)
+    assert report.converged
+    mean, _ = latent(posterior, np.array([[0.0], [2.0]]))
+    slope = float(x.ravel() @ observations.lower.ravel() / (x.ravel() @ x.ravel()))
+    np.testing.assert_allclose(np.diff(mean["mean"].ravel()), 2.0 * slope, rtol=0.05)
 
 
 def test_too_few_iterations_are_reported():

@@ -10,7 +10,12 @@ import pytest
 
 import dense
 import small
-from censored_gp.inference.terms import collect_terms, expected_log_likelihood, pad_rows
+from censored_gp.inference.terms import (
+    collect_terms,
+    expected_log_likelihood,
+    gradient_of_expectation,
+    pad_rows,
+)
 from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.observations import Observations
 from censored_gp.quadrature import NODES
@@ -86,6 +91,20 @@ def test_a_role_that_does_not_vary_is_not_integrated_over():
     sigma, y = np.exp(0.2), observations.lower
     closed = -0.5 * (y**2 + 0.3) / sigma**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
     np.testing.assert_allclose(float(found), closed.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("nothing", [0.0, 1e-40])
+def test_a_row_without_variance_has_a_slope_of_its_own(nothing):
+    """A straight line is known at the origin: no infinite slope, and none for the other rows."""
+    observations = Observations(np.array([[1.0], [0.5]]), np.array([[1.0], [0.5]]))
+    terms = collect_terms(observations, (Gaussian(),), {"mean": (0,), "scale": (0,)})
+    mean: Any = {"mean": np.zeros((2, 1)), "scale": np.zeros((2, 1))}
+    variance: Any = {"mean": np.array([[nothing], [0.3]]), "scale": np.ones((2, 1))}
+    slope = eqx.filter_jit(gradient_of_expectation)
+    value, (d_mean, d_variance) = slope(terms, mean, variance, {"mean": True, "scale": False})
+    np.testing.assert_allclose(float(value), -np.log(2 * np.pi) - (1 + 0.25 + 0.3) / 2)
+    np.testing.assert_allclose(d_mean["mean"].ravel(), [1.0, 0.5])
+    np.testing.assert_allclose(d_variance["mean"].ravel(), [0.0, -0.5], atol=1e-12)
 
 
 def test_cells_that_pad_the_shape_weigh_nothing():

@@ -19,13 +19,14 @@ from jaxtyping import Array, Float, Key
 from censored_gp.inference.elbo import Roles
 from censored_gp.inference.report import Report
 from censored_gp.inference.task import Task
-from censored_gp.inference.terms import Terms, collect_terms, expected_log_likelihood
+from censored_gp.inference.terms import Terms, collect_terms, deviation, expected_log_likelihood
 from censored_gp.inference.values import (
     Gaussians,
     Values,
     covariance,
     gaussians,
     marginals_of_values,
+    mean_variance,
     starting_values,
     weights_of_values,
 )
@@ -121,7 +122,7 @@ def sampled_log_likelihood(
     """Return log p(y | gamma) of every cell at samples gamma = mu + sqrt(S_nn) noise."""
     noise = jax.random.normal(key, (len(part.row), samples, len(part.roles)))
     moving = np.array([varies[role] for role in part.roles], dtype=float)
-    spread = jnp.sqrt(part.gather(variance)) * moving
+    spread = deviation(part.gather(variance)) * moving
     gamma = part.gather(mean)[:, None] + spread[:, None] * noise
     return part.log_likelihood(*part.likelihood.theta(*jnp.moveaxis(gamma, 2, 0)))
 
@@ -181,8 +182,7 @@ def _weights(free: LMC, values: Values, inducing: tuple[Inducing, ...], shared: 
     lmc, q = shared.gaussians(free, values)
     shape = geometry(lmc, inducing, shared.inputs, jnp.asarray(FEATURE_JITTER))
     joint = covariance(lmc, shared.inputs, 0.0)
-    scale = jnp.mean(jnp.diagonal(joint, axis1=1, axis2=2), axis=1)
-    return weights_of_values(q, shape, jnp.multiply(shared.jitter, scale))
+    return weights_of_values(q, shape, jnp.multiply(shared.jitter, mean_variance(joint)))
 
 
 def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterior:

@@ -14,12 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from censored_gp.kernels.families import safe_sqrt
 from censored_gp.likelihoods import Likelihood
 from censored_gp.observations import Observations
 from censored_gp.quadrature import grid
 from censored_gp.runtime import bucket
 
 KINDS = ("exact", "right", "left", "interval")
+NO_VARIANCE = 1e-20
+"""A latent variance not above this is none: its slope would be lost in rounding, or be infinite."""
 
 
 class Terms(eqx.Module):
@@ -106,6 +109,14 @@ def _terms(
     return Terms(rows, column, lower, upper, weight, likelihood, roles, kind)
 
 
+def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return the standard deviation, its slope zero where there is no variance.
+
+    Such is a row at the origin of a linear kernel: the function is known there.
+    """
+    return safe_sqrt(jnp.where(variance > NO_VARIANCE, variance, 0.0))
+
+
 def expected_log_likelihood(
     terms: tuple[Terms, ...],
     mean: dict[str, Float[Array, "N D"]],
@@ -116,7 +127,7 @@ def expected_log_likelihood(
     total = jnp.zeros(())
     for part in terms:
         nodes, mass = grid(tuple(varies[role] for role in part.roles))
-        centre, spread = part.gather(mean), jnp.sqrt(part.gather(variance))
+        centre, spread = part.gather(mean), deviation(part.gather(variance))
         gamma = centre[:, None, :] + spread[:, None, :] * nodes
         theta = part.likelihood.theta(*jnp.moveaxis(gamma, 2, 0))
         total += jnp.sum(part.weight * (part.log_likelihood(*theta) @ mass))

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from censored_gp.linalg import cholesky, inverse_of_product, solve_lower
 from censored_gp.posterior import Weights
-from censored_gp.prior import LMC, Geometry, grams
+from censored_gp.prior import LMC, Geometry, grams, positive_scale
 
 
 class Values(NamedTuple):
@@ -50,8 +50,12 @@ def covariance(
     for kernel, own in zip(lmc.kernels, lmc.coregionalization, strict=True):
         gram = grams(kernel, inputs, blocks)
         matrix += jnp.einsum("bde,bnm->bdnem", own, gram).reshape(matrix.shape)
-    scale = jnp.mean(jnp.diagonal(matrix, axis1=1, axis2=2), axis=1)
-    return matrix + jitter * scale[:, None, None] * jnp.eye(order)
+    return matrix + jitter * mean_variance(matrix)[:, None, None] * jnp.eye(order)
+
+
+def mean_variance(joint: Float[Array, "B P P"]) -> Float[Array, "B"]:
+    """Return the mean of every matrix' diagonal, what its jitter is relative to."""
+    return positive_scale(jnp.mean(jnp.diagonal(joint, axis1=1, axis2=2), axis=1))
 
 
 def separate(joint: Float[Array, "B GP GP"], groups: int) -> Float[Array, "B G P P"]:
