@@ -31,6 +31,12 @@ class Call:
         self.keywords = keywords
 
 
+def held_out(words, validation):
+    """A fit of two outputs with validation data."""
+    settings = {"engine": "svi", "engine_settings": {"validation": validation}}
+    return Call(["engine_settings, validation: ", *words], X, FRAME, settings=settings)
+
+
 REFUSED = {
     "NaN in X": Call([r"Input 'x0', row 2: found NaN", "finite"], with_cell(X, 2, np.nan), Y),
     "infinity in X": Call([r"Input 'x0', row 4: found inf"], with_cell(X, 4, np.inf), Y),
@@ -82,7 +88,7 @@ REFUSED = {
         ["side: found 'below'. Accepted is"], X, Y, Y > 1, side="below"
     ),
     "two sides": Call(
-        ["row 0.*: found -1. Accepted flags are 0 or False .exact., 1"], X, Y, -1 * (Y < 2), side="left"
+        ["row 0.*: found -1. Accepted flags are 0 or False"], X, Y, -1 * (Y < 2), side="left"
     ),
     "unknown flag": Call(["Flag of output 'y', row 0: found 7"], X, Y, with_cell(Y * 0, 0, 7)),
     "flags and bounds": Call(["found flags and bounds"], X, Y, Y > 2, lower=Y),
@@ -183,6 +189,32 @@ REFUSED = {
     ),
     "no iterations": Call(
         ["max_iterations: found 0. Accepted is a whole"], X, Y, settings={"max_iterations": 0}
+    ),
+    "a word for a switch": Call(
+        ["coupled: found 'no'. Accepted is True or False"], X, Y, settings={"coupled": "no"}
+    ),
+    "a number for a switch": Call(
+        ["use_censoring: found 0. Accepted is"], X, Y, settings={"use_censoring": 0}
+    ),
+    "kernel of an unused role on no column": Call(
+        ["looks at column 'rain', which is not there"],
+        FRAME,
+        Y,
+        settings={"kernels": {"shape": RBF(columns="rain")}},
+    ),
+    "kernel of constant noise on no column": Call(
+        ["looks at column 'rain', which is not there"],
+        FRAME,
+        Y,
+        settings={"kernels": {"scale": RBF(columns="rain")}, "heteroscedastic": False},
+    ),
+    "validation that is no pair": held_out(["found 5. Accepted is a pair .X, y."], 5),
+    "validation of fewer outputs": held_out(["found 'y'. Accepted are .*: 'a', 'b'"], (X, Y)),
+    "validation of outputs in another order": held_out(
+        ["found 'b', 'a'. Accepted are .*: 'a', 'b'"], (X, FRAME[["b", "a"]])
+    ),
+    "validation of fewer rows": held_out(
+        ["6 row.s. of inputs and 3 of outputs"], (X, FRAME.to_numpy()[:3])
     ),
     "rank": Call(["rank: found 1.5. Accepted is a whole number"], X, Y, settings={"rank": 1.5}),
     "tolerance": Call(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from censored_gp.defaults import default_kernels
@@ -23,7 +24,10 @@ from censored_gp.model import Design
 from censored_gp.tables import is_missing, listed, shape_of
 
 __all__ = [
+    "check_probability",
+    "check_settings",
     "design_for",
+    "engine_of",
     "engine_settings",
     "kernels_by_role",
     "likelihood_of_each",
@@ -143,6 +147,7 @@ def design_for(
 
     Inputs are looked at, outputs never.
     """
+    _check_kernels(settings["kernels"], columns)
     present = [p.role for likelihood in likelihoods for p in likelihood.parameters]
     wanted = kernels_by_role(settings["kernels"], present, settings["heteroscedastic"])
     kernels = {
@@ -173,6 +178,13 @@ def kernels_by_role(
     return {role: _as_kernels(wanted[role], role) for role in ROLES if role in present}
 
 
+def _check_kernels(kernels: Any, columns: Columns) -> None:
+    """Refuse kernels on columns that are not there, in roles that are not used as well."""
+    every = kernels_by_role(kernels, ROLES, heteroscedastic=True)
+    for kernel in (kernel for several in every.values() for kernel in several or ()):
+        kernel.resolve(columns)
+
+
 def _as_kernels(kernels: Any, role: str) -> tuple[Kernel, ...] | None:
     if kernels is None:
         return None
@@ -186,50 +198,183 @@ def _as_kernels(kernels: Any, role: str) -> tuple[Kernel, ...] | None:
     return tuple(several)
 
 
-def engine_settings(engine: Any, max_iterations: int | None, given: Any, seed: int) -> Any:
-    """Return the settings of an engine; fields that are not given keep their defaults."""
+def engine_of(engine: Any) -> Callable[..., Any]:
+    """Return the function that an engine is, from its name or as it was given."""
+    if callable(engine):
+        return engine
     if engine not in ENGINES:
-        raise ValueError(f"engine: found {engine!r}. Accepted are {listed(ENGINES)}.")
-    module = vars(import_module(f"censored_gp.inference.{engine}"))
-    kind = next(kind for name, kind in module.items() if name.lower() == f"{engine}settings")
+        raise ValueError(
+            f"engine: found {engine!r}. Accepted are {listed(ENGINES)}, or a function "
+            "fit(task, settings) of your own."
+        )
+    # Imported when asked for: an engine's optional dependencies are needed by its users only.
+    return import_module(f"censored_gp.inference.{engine}").fit
+
+
+def engine_settings(engine: Any, max_iterations: Any, given: Any, random_state: Any) -> Any:
+    """Return the settings of an engine, of the class that the signature of its `fit` names.
+
+    What is not given keeps its default; `max_iterations` and `random_state` stand for fields that
+    are not given. Without a class there are no settings: None.
+    """
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    kind = _settings_class(_hints(engine_of(engine)).get("settings"))
+    if max_iterations is not None:
+        _check_whole("max_iterations", max_iterations)
+    if kind is None:
+        _refuse_settings(engine, max_iterations, given)
+        return None
+    settings = _made(kind, given, engine)
+    fields, said = dataclasses.fields(kind), _said(settings, given)
+    if "seed" in (field.name for field in fields) and "seed" not in said:
+        # An object has a seed, if only by default, and need not change from run to run.
+        kept = isinstance(given, kind) and random_state is None
+        settings = settings if kept else dataclasses.replace(settings, seed=seed)
+    if max_iterations is not None and "max_iterations" not in said:
+        settings = _with_most(settings, max_iterations, engine)
+    _check_values(settings)
+    return settings
+
+
+def _hints(thing: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(thing)
+    except TypeError:  # a partial function, or an object that can be called
+        return {}
+    except NameError as error:
+        raise ValueError(
+            f"engine: the types that {thing.__qualname__} names could not be found ({error}). "
+            "Accepted are names of its own module."
+        ) from error
+
+
+def _settings_class(hint: Any) -> Any:
+    """Return the dataclass that a type hint such as `Settings | None` names, if it does."""
+    return next((k for k in (hint, *get_args(hint)) if dataclasses.is_dataclass(k)), None)
+
+
+def _refuse_settings(engine: Any, max_iterations: Any, given: Any) -> None:
+    """Refuse settings of an engine that has none."""
+    found = {"max_iterations": max_iterations, "engine_settings": given}
+    for name, value in found.items():
+        if value is not None and value != {}:
+            raise ValueError(f"{name}: found {value!r}, but the engine {engine!r} has no settings.")
+
+
+def _made(kind: Any, given: Any, engine: Any) -> Any:
+    """Return settings from a dict of some, from such settings themselves, or from nothing."""
     if isinstance(given, kind):
         return given
     if given is not None and not isinstance(given, Mapping):
         raise ValueError(
             f"engine_settings: found {given!r}. Accepted is a dict, a {kind.__name__} or None."
         )
-    fields = [field.name for field in dataclasses.fields(kind)]
-    changes = dict(given or {})
-    if max_iterations is not None:
-        _check_whole("max_iterations", max_iterations)
-        changes.setdefault("max_iterations", max_iterations)
+    changes, fields = dict(given or {}), [field.name for field in dataclasses.fields(kind)]
     unknown = [name for name in changes if name not in fields]
     if unknown:
         raise ValueError(
             f"engine_settings: found {listed(map(str, unknown))}. The engine {engine!r} has "
             f"{listed(fields)}."
         )
-    if "seed" in fields:
-        changes.setdefault("seed", seed)
+    for name, value in changes.items():
+        inner = _settings_class(_hints(kind)[name])
+        if inner is not None and value is not None:
+            changes[name] = _made(inner, value, name)
     return kind(**changes)
 
 
-def _check_whole(name: str, value: Any) -> None:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: found {value!r}. Accepted is a whole number, 1 or more.")
+def _said(settings: Any, given: Any) -> set[str]:
+    """Return the names of settings that were given: of an object, those that are no defaults."""
+    if isinstance(given, Mapping) or given is None:
+        return set(map(str, given or {}))
+    fields = dataclasses.fields(settings)
+    return {f.name for f in fields if not _same(getattr(settings, f.name), f.default)}
 
 
-def check_rank(rank: Any) -> None:
-    """Refuse a rank that is not a count."""
-    if rank is not None:
-        _check_whole("rank", rank)
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
 
 
-def check_inducing(tolerance: Any, most: Any) -> None:
-    """Refuse settings of the inducing inputs that mean nothing."""
+def _with_most(settings: Any, most: int, engine: Any) -> Any:
+    """Return settings with at most so many steps, which may be those of a first part."""
+    fields = [field.name for field in dataclasses.fields(settings)]
+    if "max_iterations" in fields:
+        return dataclasses.replace(settings, max_iterations=most)
+    if "natural" in fields:
+        # A sampler takes its hyper-parameters from this engine, whose steps can be limited.
+        inner = settings.natural or _settings_class(_hints(type(settings))["natural"])()
+        same = "max_iterations" in _said(inner, inner)
+        changed = inner if same else dataclasses.replace(inner, max_iterations=most)
+        return dataclasses.replace(settings, natural=changed)
+    raise ValueError(
+        f"max_iterations: found {most}, but the engine {engine!r} has no such setting. It has "
+        f"{listed(fields)}: give these as engine_settings."
+    )
+
+
+def _check_values(settings: Any) -> None:
+    """Refuse values that are not of the kind of their defaults."""
+    for field in dataclasses.fields(settings):
+        value, name = getattr(settings, field.name), f"engine_settings, {field.name}"
+        if dataclasses.is_dataclass(value):
+            _check_values(value)
+        elif isinstance(field.default, bool):
+            _check_switch(name, value)
+        elif isinstance(field.default, int):
+            _check_whole(name, value, least=int(field.name not in MAY_BE_ZERO))
+        elif isinstance(field.default, float):
+            _check_positive(name, value, field.name in MAY_BE_ZERO)
+
+
+MAY_BE_ZERO = ("seed", "tolerance", "warm_up", "warmup")
+"""Settings of engines that need not be positive."""
+
+
+def _check_positive(name: str, value: Any, zero: bool) -> None:
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not good or not (0 < float(value) < np.inf or (zero and float(value) == 0)):
+        accepted = "0 or more" if zero else "greater than 0"
+        raise ValueError(f"{name}: found {value!r}. Accepted is a number, {accepted}.")
+
+
+def _check_whole(name: str, value: Any, least: int = 1) -> None:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least:
+        raise ValueError(f"{name}: found {value!r}. Accepted is a whole number, {least} or more.")
+
+
+def _check_switch(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}: found {value!r}. Accepted is True or False.")
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of an estimator that mean nothing, whatever the data."""
+    for name in ("coupled", "heteroscedastic", "use_censoring"):
+        _check_switch(name, settings[name])
+    if settings["rank"] is not None:
+        _check_whole("rank", settings["rank"])
+    tolerance = settings["inducing_tolerance"]
     if not isinstance(tolerance, numbers.Real) or not 0 <= float(tolerance) < 1:
         raise ValueError(
             f"inducing_tolerance: found {tolerance!r}. Accepted is a number from 0 (exact where "
             "max_inducing allows) to less than 1."
         )
-    _check_whole("max_inducing", most)
+    _check_whole("max_inducing", settings["max_inducing"])
+
+
+def check_probability(probability: Any) -> None:
+    """Refuse what is no probability of an interval.
+
+    >>> check_probability(95)
+    Traceback (most recent call last):
+    ...
+    ValueError: probability: found 95. Accepted is a number between 0 and 1; 95% is 0.95.
+    """
+    number = isinstance(probability, numbers.Real) and not isinstance(probability, bool)
+    if not number or not 0 < float(probability) < 1:
+        percent = number and 1 < float(probability) < 100
+        hint = f"; {probability:g}% is {probability / 100:g}" if percent else ", such as 0.9"
+        raise ValueError(
+            f"probability: found {probability!r}. Accepted is a number between 0 and 1{hint}."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -11,7 +12,6 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from censored_gp import checks, files, targets
 from censored_gp.frames import Layout, Rows, read_training
@@ -61,12 +61,14 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         Whether bounds are used. If not, every bound is taken for the value itself.
     rank : int or None
         Latent functions per kernel. None: as many as outputs, at most three.
-    engine : {"natural", "svi", "nuts"}
-        How the posterior is found.
+    engine : {"natural", "svi", "nuts"}, or function
+        How the posterior is found. A function is an engine of your own.
     max_iterations : int or None
-        Steps of the engine at most; None: the engine's own default.
-    engine_settings : dict or None
-        Further settings of the engine, such as `{"validation": (X, y)}` for "svi".
+        Steps of the engine at most; None: the engine's own default. Of "nuts" these are the steps
+        that find the hyper-parameters: `{"draws": 500, "warmup": 300}` are engine settings.
+    engine_settings : dict, settings of the engine (such as SVISettings), or None
+        Further settings of the engine, such as `{"validation": (X, y)}` for "svi". What is said
+        here goes before `max_iterations` and `random_state`.
     inducing_tolerance : float
         Share of a kernel's variance that its inducing inputs may leave out.
     max_inducing : int
@@ -223,17 +225,18 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
                 progress=tell,
             )
             settings = self._with_validation(settings, data, units)
-            self.posterior_, report = infer(self.engine, task, settings)
+            run = self.engine if callable(self.engine) else functools.partial(infer, self.engine)
+            self.posterior_, report = run(task, settings)
         self.units_, self._inner = units, inner
         self._keep(data, _in_own_units(report, units, data.seen))
         return self
 
     def _settings(self) -> Any:
         """Check the settings that do not depend on data."""
-        checks.check_rank(self.rank)
-        checks.check_inducing(self.inducing_tolerance, self.max_inducing)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return checks.engine_settings(self.engine, self.max_iterations, self.engine_settings, seed)
+        checks.check_settings(self.get_params(deep=False))
+        return checks.engine_settings(
+            self.engine, self.max_iterations, self.engine_settings, self.random_state
+        )
 
     def _read(self, X: Any, y: Any, outputs: Any, given: dict[str, Any], spec: Spec) -> _Data:
         """Read and check the data; everything that can be wrong with them is found here."""
@@ -266,11 +269,21 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         given = getattr(settings, "validation", None)
         if given is None:
             return settings
+        try:
+            inputs, seen = self._held_out(given, data)
+        except ValueError as error:
+            raise ValueError(f"engine_settings, validation: {error}") from error
+        return dataclasses.replace(settings, validation=(inputs, units.apply(seen)))
+
+    def _held_out(self, given: Any, data: _Data) -> tuple[Float[np.ndarray, "V C"], Observations]:
+        """Read inputs and outputs that are held out."""
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise ValueError(f"found {given!r}. Accepted is a pair (X, y).")
         inputs, _ = checks.validated_inputs(self, given[0], data.columns)
         observations = targets.read_targets(given[1])
         targets.same_rows(observations, inputs)
-        seen = targets.within_support(observations, data.likelihoods)
-        return dataclasses.replace(settings, validation=(inputs, units.apply(seen)))
+        targets.same_outputs(observations, data.observations.names)
+        return inputs, targets.within_support(observations, data.likelihoods)
 
     def _keep(self, data: _Data, report: Report) -> None:
         """Keep what was learned, and warn where it is not what a user would expect."""

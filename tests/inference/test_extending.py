@@ -1,26 +1,56 @@
 """The engine that the documentation shows how to write."""
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import equinox as eqx
 import numpy as np
+import pytest
 
+import censored_gp.checks
+import censored_gp.inference
 import small
+from censored_gp import CensoredGP
 from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
 from censored_gp.posterior import Posterior
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "engine.md"
+X = np.linspace(0, 6, 24)[:, None]
+Y = np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0])
 
 
-def test_the_documented_engine_finds_the_mode_which_for_gaussians_is_the_mean():
-    code = re.findall(r"```python\n(import.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+@pytest.fixture(scope="module")
+def blocks():
+    """The code of the page: the engine, and how it is used."""
+    return re.findall(r"```python\n((?:import|from).*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+
+
+@pytest.fixture(scope="module")
+def engine(blocks):
     names: dict = {}
-    exec(code[0], names)
+    exec(blocks[0], names)
+    return names["fit"]
+
+
+@pytest.fixture
+def named(engine, monkeypatch):
+    """The engine as a module of the package, under a name."""
+    module = ModuleType("censored_gp.inference.mode")
+    module.__dict__["fit"] = engine
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for place in (censored_gp.inference, censored_gp.checks):
+        monkeypatch.setattr(place, "ENGINES", ("natural", "mode"))
+    return "mode"
+
+
+def test_the_documented_engine_finds_the_mode_which_for_gaussians_is_the_mean(engine):
     task = small.single(Gaussian(), censored=0.0)
-    posterior, report = names["fit"](task)
+    posterior, report = engine(task)
     exact, _ = natural.fit(task, NaturalSettings(learn=False))
     assert report.converged
     assert report.trace[-1] > report.trace[0]
@@ -29,3 +59,23 @@ def test_the_documented_engine_finds_the_mode_which_for_gaussians_is_the_mean():
         for each in (posterior, exact)
     )
     np.testing.assert_allclose(found, expected, atol=0.05)
+
+
+def test_the_estimator_uses_it_as_documented(blocks, engine):
+    used: dict = {"fit": engine, "X": X, "y": Y}
+    exec(blocks[1], used)
+    model = used["model"]
+    assert model.score(X, Y) > 0.8
+    assert model.report_.message == "The climb is over."
+    low, high = model.interval(X)
+    assert np.all(low < high)
+
+
+def test_the_estimator_knows_it_by_name(engine, named):
+    settings: dict = {"kernels": RBF(1.0), "heteroscedastic": False}
+    by_name = CensoredGP(engine=named, **settings).fit(X, Y, Y > 0.9)
+    by_function = CensoredGP(engine=engine, **settings).fit(X, Y, Y > 0.9)
+    assert by_name.elbo_ == by_function.elbo_
+    np.testing.assert_array_equal(by_name.predict(X), by_function.predict(X))
+    with pytest.raises(ValueError, match="max_iterations: found 5, but the engine 'mode' has no s"):
+        CensoredGP(engine=named, max_iterations=5).fit(X, Y)
