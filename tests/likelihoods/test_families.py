@@ -105,6 +105,28 @@ def test_moments_within_bounds(distinct):
         np.testing.assert_allclose(variance[i], draws.var(), rtol=2e-2, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["log_normal", *(pytest.param(n, marks=pytest.mark.slow) for n in ("exponential", "weibull"))],
+)
+def test_moments_of_positive_families_hold_far_out_and_between_narrow_bounds(name):
+    theta, oracle = CASES[name]
+    far, middle = oracle.isf(1e-12), oracle.median()
+    lower = np.array([far, middle, middle, 0.2 * middle])
+    upper = np.array([np.inf, middle, middle * (1 + 1e-6), 0.3 * middle])
+    family = as_likelihood(name)
+    mean, variance = quick(lambda a, b: family.moments_within(a, b, *theta))(lower, upper)
+    for i in range(4):
+        end = upper[i] if np.isfinite(upper[i]) else oracle.isf(1e-12 * np.exp(-34.0))
+        y = np.linspace(lower[i], end, 400_001)
+        weight = np.exp(oracle.logpdf(y) - oracle.logpdf(y).max())
+        weight[[0, -1]] /= 2
+        centre = lower[i] + np.average(y - lower[i], weights=weight)
+        np.testing.assert_allclose(mean[i] - lower[i], centre - lower[i], rtol=1e-6, atol=1e-12)
+        spread = np.average((y - centre) ** 2, weights=weight)
+        np.testing.assert_allclose(variance[i], spread, rtol=1e-4, atol=1e-18)
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
 def test_starts_are_inside_the_domain_whatever_was_seen(name, values):

@@ -11,6 +11,7 @@ from jax.scipy.special import gammaln, ndtri
 from jaxtyping import Array, Float, Key
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.powers import moments_by_powers
 from censored_gp.likelihoods.support import POSITIVE, Support
 from censored_gp.tails import log1mexp, log_gamma_kernel, log_gamma_tails, log_ndtr
 from censored_gp.tails.elementary import HALF_LOG_2PI
@@ -51,6 +52,18 @@ class LogNormal(Likelihood):
     def quantile(self, u: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
         """Return exp(location + scale Phi^-1(u))."""
         return jnp.exp(location + scale * ndtri(u))
+
+    def moments_within(
+        self, lower: Values, upper: Values, location: Values, scale: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return moments given bounds: a power m moves the location by m scale^2."""
+        lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, location, scale)
+        square = jnp.square(scale)
+        masses = [self.log_likelihood(lower, upper, location + m * square, scale) for m in range(3)]
+        raw = [m * location + 0.5 * m**2 * square for m in (1, 2)]
+        return moments_by_powers(
+            lambda y: self.log_density(y, location, scale), masses, raw, lower, upper
+        )
 
     def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Return the logs of the values."""
@@ -98,6 +111,22 @@ class Gamma(Likelihood):
         """Return mean^2 / shape."""
         return jnp.square(mean) / shape
 
+    def moments_within(
+        self, lower: Values, upper: Values, mean: Values, shape: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return moments given bounds: a power m adds m to the shape."""
+        lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, mean, shape)
+        growth = [1.0 + m / shape for m in range(3)]
+        masses = [self.log_likelihood(lower, upper, mean * g, shape * g) for g in growth]
+        first = jnp.log(mean)
+        return moments_by_powers(
+            lambda y: self.log_density(y, mean, shape),
+            masses,
+            (first, 2.0 * first + jnp.log(growth[1])),
+            lower,
+            upper,
+        )
+
     def sample(
         self, key: Key[Array, ""], shape: tuple[int, ...], mean: Values, concentration: Values
     ) -> Float[Array, "*#batch"]:
@@ -133,6 +162,12 @@ class Exponential(Likelihood):
     def variance(self, mean: Values) -> Float[Array, "*#batch"]:
         """Return mean^2."""
         return jnp.square(mean)
+
+    def moments_within(
+        self, lower: Values, upper: Values, mean: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return those of a Gamma of shape 1, which is the same law."""
+        return Gamma().moments_within(lower, upper, mean, jnp.ones(()))
 
     def quantile(self, u: Values, mean: Values) -> Float[Array, "*#batch"]:
         """Return -mean log(1 - u)."""
@@ -175,6 +210,19 @@ class Weibull(Likelihood):
         log_mean = gammaln(1.0 + reciprocal)
         log_square = gammaln(1.0 + 2.0 * reciprocal)
         return jnp.square(scale * jnp.exp(log_mean)) * jnp.expm1(log_square - 2.0 * log_mean)
+
+    def moments_within(
+        self, lower: Values, upper: Values, scale: Values, shape: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return moments given bounds, by those of H = (Y / scale)^shape ~ Gamma of shape 1."""
+        lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, scale, shape)
+        ends = [(jnp.maximum(end, 0.0) / scale) ** shape for end in (lower, upper)]
+        powers = [1.0 + m / shape for m in range(3)]
+        masses = [Gamma().log_likelihood(*ends, power, power) for power in powers]
+        raw = [m * jnp.log(scale) + gammaln(power) for m, power in enumerate(powers)]
+        return moments_by_powers(
+            lambda y: self.log_density(y, scale, shape), masses, raw[1:], lower, upper
+        )
 
     def quantile(self, u: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
         """Return scale (-log(1 - u))^(1/shape)."""
