@@ -1,8 +1,9 @@
 """Moments, nodes and joint draws of the latent functions against dense regression."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -32,9 +33,9 @@ def fitted():
 
 def as_drawn(posterior, count=COUNT):
     """The same posterior kept as draws of the weights."""
-    draws = posterior._draw_weights(jax.random.key(1), "mean", count)
+    draws = posterior._draw_weights(jax.random.key(1), count)
     fields = (posterior.model, posterior.inducing, posterior.weights, posterior.jitter)
-    return DrawnPosterior(*fields, {"mean": draws})
+    return DrawnPosterior(*fields, draws)
 
 
 def test_moments_are_those_of_regression(fitted):
@@ -83,12 +84,38 @@ def test_rows_far_apart_in_the_table_are_drawn_stretch_by_stretch(fitted, monkey
     np.testing.assert_allclose(np.cov(values.T)[0, 1], true.covariance[0, 1], atol=0.04)
 
 
-def test_draws_are_used_evenly_and_over_again():
-    kept = {"mean": jnp.arange(6.0).reshape(6, 1, 1)}
-    posterior = DrawnPosterior(None, {}, {}, np.zeros(()), kept)
-    for count, expected in {3: [0, 2, 4], 6: range(6), 8: [0, 1, 2, 3, 4, 5, 0, 1]}.items():
-        found = posterior._draw_weights(jax.random.key(0), "mean", count)
-        np.testing.assert_array_equal(np.ravel(found), list(expected))
+@pytest.fixture(scope="module")
+def chains():
+    """Six hundred draws of two roles, one chain after the other, each numbered."""
+    numbers = np.arange(600.0).reshape(600, 1, 1)
+    nothing: Any = None
+    draws: Any = {"mean": numbers, "scale": 10.0 * numbers}
+    return DrawnPosterior(nothing, {}, {}, np.zeros(()), draws)
+
+
+def pick(posterior, seed, count):
+    return {k: np.ravel(v) for k, v in posterior._draw_weights(jax.random.key(seed), count).items()}
+
+
+def test_draws_are_picked_evenly_from_all_chains(chains):
+    """As many of either half as chance has it; every one once, before any is picked again."""
+    assert 120 < np.sum(pick(chains, 0, 300)["mean"] < 300) < 180
+    for count, most in {400: 1, 600: 1, 900: 2}.items():
+        numbers, times = np.unique(pick(chains, 0, count)["mean"], return_counts=True)
+        assert len(numbers) == min(count, 600)
+        assert times.max() == most
+
+
+def test_draws_follow_their_key(chains):
+    """Parts of a large sample, each with its own key, are different draws."""
+    first, again, other = (pick(chains, seed, 100)["mean"] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert len(np.intersect1d(first, other)) < 50
+
+
+def test_a_draw_is_one_draw_of_all_roles(chains):
+    picked = pick(chains, 3, 700)
+    np.testing.assert_array_equal(picked["scale"], 10.0 * picked["mean"])
 
 
 def test_the_mixture_over_draws_has_their_moments(fitted):

@@ -171,3 +171,8 @@ def test_padding_repeats_a_point_and_says_so():
 def test_a_role_without_kernels_does_not_vary():
     assert not small.separate().model.priors["scale"].varies
     assert small.separate().model.priors["mean"].varies
+
+
+def test_constants_stand_side_by_side_at_every_row():
+    lmc = LMC((), (), np.array([[1.0, 2.0], [3.0, 4.0]]), (0, 1, 2, 3))
+    np.testing.assert_array_equal(lmc.constant(3), np.tile([1.0, 2.0, 3.0, 4.0], (3, 1)))

@@ -234,7 +234,7 @@ def _draw_role(
 ) -> Float[Array, "N D"]:
     """Draw the parameter functions of one role at the inputs."""
     if not lmc.varies:
-        return jnp.broadcast_to(lmc.mean.reshape(1, -1), (len(inputs), lmc.mean.size))
+        return lmc.constant(len(inputs))
     phi, _ = features(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
     loading = loadings(lmc, inducing)
     weights = jax.random.normal(key, (loading.shape[0], *loading.shape[2:]))

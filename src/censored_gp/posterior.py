@@ -96,11 +96,6 @@ def draw_left_out(
     return total
 
 
-def _constant(lmc: LMC, rows: int) -> Float[Array, "N O"]:
-    """Return the values of a role that does not vary."""
-    return jnp.broadcast_to(jnp.asarray(lmc.mean).reshape(1, -1), (rows, lmc.mean.size))
-
-
 class Posterior(eqx.Module):
     """Fitted hyper-parameters with q(v) = N(mean, covariance) for every role that varies."""
 
@@ -123,7 +118,7 @@ class Posterior(eqx.Module):
                 both = marginals(self._geometry(role, inputs), self.weights[role])
                 mean[role], variance[role] = (flat(part) for part in both)
             else:
-                mean[role] = _constant(lmc, len(inputs))
+                mean[role] = lmc.constant(len(inputs))
                 variance[role] = jnp.zeros_like(mean[role])
         return mean, variance
 
@@ -161,15 +156,15 @@ class Posterior(eqx.Module):
         self, key: Key[Array, ""], inputs: Float[AnyArray, "N C"], count: int, rest: Callable
     ) -> Latent:
         """Draw the latent parameters, what the features leave out by the given rule."""
-        drawn = {}
+        key, weights_key = jax.random.split(key)
+        weights, drawn = self._draw_weights(weights_key, count), {}
         for role, lmc in self.model.priors.items():
-            key, weight_key, rest_key = jax.random.split(key, 3)
+            key, own = jax.random.split(key)
             if lmc.varies:
-                weights = self._draw_weights(weight_key, role, count)
-                left_out = rest(rest_key, role, jnp.asarray(inputs), count)
-                drawn[role] = functions_of(self._geometry(role, inputs), weights, left_out)
+                left_out = rest(own, role, jnp.asarray(inputs), count)
+                drawn[role] = functions_of(self._geometry(role, inputs), weights[role], left_out)
             else:
-                constant = _constant(lmc, len(inputs))
+                constant = lmc.constant(len(inputs))
                 drawn[role] = jnp.broadcast_to(constant, (count, *constant.shape))
         return drawn
 
@@ -185,13 +180,16 @@ class Posterior(eqx.Module):
             parts.append(draw_left_out(own, lmc, covariances, count))
         return jnp.concatenate(parts, axis=2)
 
-    def _draw_weights(self, key: Key[Array, ""], role: str, count: int) -> Float[Array, "S B W"]:
-        """Draw weights of one role from q."""
-        mean, covariance = self.weights[role]
-        # q's covariance is the inverse of I + something positive: no jitter is needed.
-        factor = cholesky(covariance)
-        normal = jax.random.normal(key, (count, *mean.shape))
-        return mean + jnp.einsum("bwu,sbu->sbw", factor, normal)
+    def _draw_weights(self, key: Key[Array, ""], count: int) -> dict[str, Float[Array, "S B W"]]:
+        """Draw the weights of every role that varies from q, in which roles are independent."""
+        drawn = {}
+        for role, (mean, covariance) in self.weights.items():
+            key, own = jax.random.split(key)
+            # q's covariance is the inverse of I + something positive: no jitter is needed.
+            factor = cholesky(covariance)
+            normal = jax.random.normal(own, (count, *mean.shape))
+            drawn[role] = mean + jnp.einsum("bwu,sbu->sbw", factor, normal)
+        return drawn
 
 
 class DrawnPosterior(Posterior):
@@ -215,8 +213,13 @@ class DrawnPosterior(Posterior):
         left_out = self._geometry(role, inputs).left_out
         return jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
 
-    def _draw_weights(self, key: Key[Array, ""], role: str, count: int) -> Float[Array, "S B W"]:
-        """Pick among the draws, evenly, and over again where more are wanted than there are."""
-        kept = self.draws[role]
-        step = max(1, len(kept) // count)
-        return kept[step * jnp.arange(count) % len(kept)]
+    def _draw_weights(self, key: Key[Array, ""], count: int) -> dict[str, Float[Array, "S B W"]]:
+        """Pick among the draws at random, the same ones for all roles: these are not independent.
+
+        No draw is picked again before every other one has been.
+        """
+        number = len(next(iter(self.draws.values())))
+        keys = jax.random.split(key, -(-count // number))
+        rounds = jax.vmap(lambda own: jax.random.permutation(own, number))(keys)
+        picked = rounds.ravel()[:count]
+        return {role: jnp.asarray(kept)[picked] for role, kept in self.draws.items()}

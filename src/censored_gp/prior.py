@@ -73,6 +73,10 @@ class LMC(eqx.Module):
         """Whether the role depends on the input at all."""
         return bool(self.kernels)
 
+    def constant(self, rows: int) -> Float[Array, "N O"]:
+        """Return the means at so many rows, the outputs of all blocks side by side."""
+        return jnp.broadcast_to(jnp.asarray(self.mean).reshape(1, -1), (rows, self.mean.size))
+
     @property
     def coregionalization(self) -> tuple[Float[Array, "B D D"], ...]:
         """The matrices B_q = A_q A_q' of Eq. (5)."""

@@ -115,7 +115,7 @@ def blocked(side_by_side: Float[Array, "N O"], blocks: int) -> Float[Array, "B N
 
 def _constant_marginals(lmc: LMC, rows: int) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
     """Return the marginals of a role without kernels; its variance is never looked at."""
-    mean = jnp.broadcast_to(lmc.mean[:, None], (lmc.mean.shape[0], rows, lmc.mean.shape[1]))
+    mean = blocked(lmc.constant(rows), lmc.mean.shape[0])
     return mean, jnp.ones_like(mean)
 
 

@@ -105,9 +105,8 @@ def moments(parameters: Parameters, shared: Shared) -> tuple[Latent, Latent, Flo
             mean[role], variance[role] = map(flat, marginals_of_values(lmc, q))
             divergence += q.divergence
         else:
-            rows = (len(shared.inputs), free.mean.size)
-            mean[role] = jnp.broadcast_to(free.mean.reshape(1, -1), rows)
-            variance[role] = jnp.ones(rows)  # never looked at
+            mean[role] = free.constant(len(shared.inputs))
+            variance[role] = jnp.ones_like(mean[role])  # never looked at
     return mean, variance, divergence
 
 
