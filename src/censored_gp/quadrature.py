@@ -30,7 +30,7 @@ def grid(
     if number not in NODES:
         raise ValueError(
             f"a likelihood with {number} varying parameters is too wide for quadrature "
-            "(at most 3); make some of them constant or use engine='svi'"
+            "(at most 3): give some of their roles no kernels, which makes them constant"
         )
     nodes, weights = gauss_hermite(count or NODES[number])
     axes = [nodes if vary else np.zeros(1) for vary in varying]

@@ -1,6 +1,8 @@
 """The reference engine: its target against the textbook's, its draws against natural's Gaussian."""
 
 import dataclasses
+import re
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,8 +12,10 @@ import pytest
 
 import dense
 import small
+from censored_gp import CensoredGP
 from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference.report import Report
 from censored_gp.inference.terms import collect_terms
 from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
 from censored_gp.posterior import DrawnPosterior, Posterior
@@ -96,6 +100,17 @@ def test_interruption_before_any_draw_keeps_naturals_posterior():
     posterior, report = nuts.fit(task, SETTINGS)
     assert report.status == "interrupted"
     assert not isinstance(posterior, DrawnPosterior)
+
+
+def test_what_is_left_out_is_noted_with_a_setting_that_exists():
+    before = Report("converged", "", 0.0, ())
+    task = small.single(Gaussian())
+    nothing: Any = None
+    draws = nuts.Draws(nothing, task, SETTINGS)
+    assert not nuts._report(before, draws, True, (1.0, 100.0), 1e-6).notes
+    (note,) = nuts._report(before, draws, True, (1.0, 100.0), 0.25).notes
+    assert "25.0% of the prior variance" in note
+    assert set(re.findall(r"raise (\w+)", note)) <= set(CensoredGP().get_params())
 
 
 @pytest.mark.slow

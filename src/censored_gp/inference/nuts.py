@@ -5,7 +5,7 @@ The hyper-parameters are those that ``natural`` finds, and are held. The target 
     log p(v, y) = log N(v; 0, I) + sum over cells of log p(y | gamma(v)),
 
 with no approximation beyond the inducing inputs, which are all distinct ones as far as
-``most_inducing`` allows. It is sampled in coordinates z with v = mean + root z, mean and root those
+``max_inducing`` allows. It is sampled in coordinates z with v = mean + root z, mean and root those
 of natural's Gaussian: a change of variables that leaves the target as it is, but near N(0, I).
 """
 
@@ -109,8 +109,7 @@ def make_target(
                 lmc, posterior.inducing[role], inputs, jnp.asarray(posterior.jitter)
             )
         else:
-            mean = jnp.asarray(lmc.mean).reshape(1, -1)
-            constants[role] = jnp.broadcast_to(mean, (len(inputs), mean.size))
+            constants[role] = lmc.constant(len(inputs))
     centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
     root = {role: cholesky(jnp.asarray(w.covariance)) for role, w in posterior.weights.items()}
     return Target(shapes, centre, root, constants, terms), largest_share_left_out(shapes)
@@ -274,7 +273,7 @@ def _report(
     if left_out > NOTABLE_SHARE:
         notes.append(
             f"The inducing inputs leave out up to {left_out:.1%} of the prior variance, which "
-            "was taken as zero: raise most_inducing."
+            "was taken as zero: raise max_inducing."
         )
     return dataclasses.replace(
         before, status=status, message=f"{message} {figures}", notes=tuple(notes)
