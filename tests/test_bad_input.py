@@ -257,6 +257,14 @@ ASKED = {
         "found times. Accepted are",
     ),
     "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "accepted are numbers between 0 and 1"),
+    "percent": (lambda m: m.interval(X, 95), "probability: found 95. .* 95% is 0.95"),
+    "percent of training": (lambda m: m.impute_interval(95), "probability: found 95"),
+    "bounds for values": (
+        lambda m: m.log_density(X, Observations.from_flags(Y, Y > 2)),
+        r"Output 'y', row 2: found from 3 to inf. Accepted are values.*log_probability",
+    ),
+    "a dict of numbers": (lambda m: m.cdf(X, {"y": 1.0}), "'y' that is not flat"),
+    "ragged values": (lambda m: m.cdf(X, [[1], [1, 2]]), "Outputs: found rows of unequal length"),
     "other rows": (lambda m: m.score(X, Y[:-1]), r"outputs of shape \(5, 1\)"),
     "other outputs": (lambda m: m.cdf(X, np.ones((6, 2))), r"outputs of shape \(6, 2\)"),
 }

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import r2_score
@@ -180,6 +181,8 @@ def test_the_score_is_r2_over_exact_cells(world, pair):
     mean = pair.predict(world.X)
     assert pair.score(world.X, world.truth) == pytest.approx(r2_score(world.truth, mean))
     seen = Observations.from_flags(world.y, world.censored)
+    assert pair.score(world.X, world.y, censored=world.censored) == pair.score(world.X, seen)
+    assert pair.score(world.X, world.y, capacity=CAP) == pair.score(world.X, seen)
     per_output = [
         r2_score(world.y[~hidden, d], mean[~hidden, d]) for d, hidden in enumerate(world.censored.T)
     ]
@@ -187,6 +190,9 @@ def test_the_score_is_r2_over_exact_cells(world, pair):
     weight = np.arange(1.0, 41)
     expected = r2_score(world.truth, mean, sample_weight=weight)
     assert pair.score(world.X, world.truth, weight) == pytest.approx(expected)
+    swapped = pd.DataFrame(world.truth, columns=["y1", "y0"])
+    with pytest.raises(ValueError, match=r"found 'y1', 'y0'\. Accepted are those of the model"):
+        pair.score(world.X, swapped)
     with_gap = np.where(np.arange(40)[:, None] == 0, np.nan, world.truth)
     assert pair.score(world.X, with_gap) == pytest.approx(r2_score(world.truth[1:], mean[1:]))
 
@@ -316,6 +322,13 @@ def test_folds_of_flags_and_of_observations_are_the_same(world):
         for train, test in (halves, halves[::-1])
     ]
     np.testing.assert_allclose(by_observations, by_hand)
+    columns = {"outputs": "y", "inputs": "x", "censored": "full"}
+    table = pd.DataFrame({"x": X[:, 0], "y": y, "full": flags})
+    np.testing.assert_allclose(cross_val_score(model, table, cv=2, params=columns), by_hand)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_fit_request(censored=True).set_score_request(censored=True)
+        routed = cross_val_score(model, X, y, cv=2, params={"censored": flags})
+    np.testing.assert_allclose(routed, by_hand)
 
 
 def test_a_fitted_model_can_be_cloned_pickled_and_read(world, single):
@@ -334,8 +347,9 @@ def test_a_fitted_model_can_be_cloned_pickled_and_read(world, single):
 
 def test_a_fit_that_is_cut_short_says_so(world):
     model = CensoredGP(heteroscedastic=False, max_iterations=1)
-    with pytest.warns(ConvergenceWarning, match="raise max_iterations"):
+    with pytest.warns(ConvergenceWarning, match="raise max_iterations") as caught:
         model.fit(world.X, world.y[:, 0])
+    assert caught[0].filename == __file__
     assert model.report_.status == "out of iterations"
     assert model.n_iter_ >= 1
 

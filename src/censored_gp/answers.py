@@ -6,6 +6,7 @@ into the shape in which the data came.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,8 @@ from censored_gp.natives import is_table
 from censored_gp.observations import Observations
 from censored_gp.posterior import Posterior
 from censored_gp.predict import Prediction
+from censored_gp.readings import Spec
+from censored_gp.tables import first_problem
 
 __all__ = ["Answers"]
 
@@ -71,6 +74,7 @@ class Answers(BaseEstimator):
 
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true outputs."""
+        checks.check_probability(probability)
         prediction, rows = self._asked(X)
         low, high = prediction.interval(probability)
         return self._shaped(low, rows), self._shaped(high, rows)
@@ -110,11 +114,11 @@ class Answers(BaseEstimator):
         >>> import numpy as np
         >>> from censored_gp import CensoredGP
         >>> X = np.linspace(0, 6, 30)[:, None]
-        >>> y = np.minimum(2 + np.sin(X[:, 0]), 2.6)
+        >>> y = np.minimum(2 + np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0]), 2.6)
         >>> model = CensoredGP(heteroscedastic=False).fit(X, y, capacity=2.6)
         >>> full = model.imputation(y == 2.6)
         >>> full.shape, bool((full.mean > 2.6).all())
-        ((9, 1), True)
+        ((8, 1), True)
         """
         check_is_fitted(self)
         return self._prediction(self._inputs[rows], self._inner.rows(rows))
@@ -141,13 +145,14 @@ class Answers(BaseEstimator):
         >>> import numpy as np
         >>> from censored_gp import CensoredGP
         >>> X = np.linspace(0, 6, 30)[:, None]
-        >>> y = np.minimum(2 + np.sin(X[:, 0]), 2.6)
+        >>> y = np.minimum(2 + np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0]), 2.6)
         >>> model = CensoredGP(heteroscedastic=False).fit(X, y, capacity=2.6)
         >>> low, high = model.impute_interval(0.8)
         >>> bool((low[y < 2.6] == high[y < 2.6]).all()), bool((low[y == 2.6] > 2.6).all())
         (True, True)
         """
         check_is_fitted(self)
+        checks.check_probability(probability)
         ends = self._of_open(slice(None), lambda found: found.interval(probability))
         low, high = (self._shaped(self._with_known(end), self._rows) for end in ends)
         return low, high
@@ -177,17 +182,39 @@ class Answers(BaseEstimator):
         seen = np.where(known.is_exact, known.lower, self._in_units(inner.lower))
         return np.where(inner.is_exact, seen, np.clip(cells, known.lower, known.upper))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        censored: Any = None,
+        capacity: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        side: str = "right",
+    ) -> float:
         """Return R², the mean over outputs, of `predict` against the exact cells of y.
 
-        If X is a table, y may be left to what it says of the outputs.
+        Flags, a capacity or bounds say which cells are not exact, as in `fit`. If X is a table, y
+        may be left to what it says of the outputs, by the columns that `fit` was told of.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from censored_gp import CensoredGP
+        >>> X = np.linspace(0, 6, 30)[:, None]
+        >>> y = np.minimum(np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0]), 0.6)
+        >>> model = CensoredGP(heteroscedastic=False).fit(X, y, censored=y >= 0.6)
+        >>> bool(model.score(X, y, censored=y >= 0.6) > model.score(X, y))
+        True
         """
         # Imported when asked for: it is slow to load.
         from sklearn.metrics import r2_score
 
         prediction = self.predict_distribution(X)
-        truth = self._truth(X, y)
-        self._check_shape(truth.shape, prediction)
+        truth = self._truth(X, y, Spec(censored, capacity, lower, upper, side))
+        self._check_alike(truth, prediction)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
         each = [
             r2_score(truth.lower[rows, d], prediction.mean[rows, d], sample_weight=weight[rows])
@@ -196,10 +223,13 @@ class Answers(BaseEstimator):
         ]
         return float(np.mean(each)) if each else float("nan")
 
-    def _truth(self, X: Any, y: Any) -> Observations:
+    def _truth(self, X: Any, y: Any, spec: Spec) -> Observations:
+        said = (spec.censored, spec.lower, spec.upper, spec.capacity)
         if y is None and self.layout_ is not None and is_table(X):
-            return frames.read_truth(X, self.layout_)
-        return targets.read_targets(y)
+            anew = any(each is not None for each in said)
+            layout = dataclasses.replace(self.layout_, spec=spec) if anew else self.layout_
+            return frames.read_truth(X, layout)
+        return targets.read_targets(y, *said, spec.side)
 
     def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
         """Return the distribution at new inputs, and the rows of the table they came in, if any."""
@@ -247,18 +277,32 @@ class Answers(BaseEstimator):
         """Return values of outputs as rows and columns; one number stands for all cells."""
         if y is None and rows is not None:
             return frames.values_of(X, self.layout_, rows, prediction.shape)
-        if y is not None and np.ndim(y) == 0:
+        if y is not None and (isinstance(y, float | int) or getattr(y, "shape", None) == ()):
             return np.full(prediction.shape, float(y))
-        cells = targets.read_targets(y).values()
-        self._check_shape(cells.shape, prediction)
-        return cells
+        values = targets.read_targets(y)
+        _refuse_censored(values)
+        self._check_alike(values, prediction)
+        return values.values()
 
-    def _check_shape(self, shape: tuple[int, ...], prediction: Prediction) -> None:
-        if shape != prediction.shape:
+    def _check_alike(self, found: Observations, prediction: Prediction) -> None:
+        if found.shape != prediction.shape:
             raise ValueError(
-                f"Found outputs of shape {shape} for inputs and outputs of shape "
+                f"Found outputs of shape {found.shape} for inputs and outputs of shape "
                 f"{prediction.shape}. Accepted is one value for each row of X and each output."
             )
+        targets.same_outputs(found, self.output_names_)
+
+
+def _refuse_censored(values: Observations) -> None:
+    """Refuse bounds where values are asked for."""
+    problem = first_problem(~(values.is_exact | values.is_missing), values.names, "Output")
+    if problem:
+        row, d, place = problem
+        raise ValueError(
+            f"{place}: found from {values.lower[row, d]:g} to {values.upper[row, d]:g}. Accepted "
+            "are values. For bounds use predict_distribution(X).log_probability(lower, upper), or "
+            "metrics.nlpd."
+        )
 
 
 def draws(

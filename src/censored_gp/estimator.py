@@ -99,6 +99,18 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
+    Notes
+    -----
+    Cross-validation and searches must know which test records are censored, or these are scored
+    as if they were exact. `cross_val_score(model, X, y, params={"censored": flags})` tells `fit`
+    alone. There are three ways to tell `score` as well:
+
+    - `Observations` as y: `cross_val_score(model, X, Observations.from_flags(y, flags))`;
+    - a table: `cross_val_score(model, table, params={"outputs": "y", "time": "t", "censored":
+      "flag"})`, with names of columns;
+    - metadata routing: after `sklearn.set_config(enable_metadata_routing=True)` and
+      `model.set_fit_request(censored=True).set_score_request(censored=True)`, by `params` as above.
+
     Examples
     --------
     >>> import numpy as np
