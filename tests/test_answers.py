@@ -103,3 +103,17 @@ def test_nothing_is_computed_for_rows_that_are_exact(model, asked):
 def test_lost_demand_asks_only_rows_of_which_something_may_be_lost(model, asked):
     model.lost_demand(samples=20, random_state=8)
     assert asked == [3]
+
+
+def test_draws_from_the_prior_have_its_variance():
+    """Gaussian, one kernel: variance of an output is that of the kernel and of the noise."""
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 6, 24)[:, None]
+    y = 5 + np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=24)
+    model = CensoredGP(heteroscedastic=False).fit(X, y)
+    drawn = model.sample_prior(X, 400, random_state=1)
+    priors, scale = model.posterior_.model.priors, model.units_.scale[0]
+    latent = sum(float((np.asarray(a) ** 2).sum()) for a in priors["mean"].mixing)
+    noise = float(np.exp(2 * np.asarray(priors["scale"].mean)[0, 0]))
+    np.testing.assert_allclose(drawn.var(axis=0).mean(), scale**2 * (latent + noise), rtol=0.25)
+    assert np.array_equal(drawn, model.sample_prior(X, 400, random_state=1))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from censored_gp import CensoredGP
 from censored_gp.checks import check_probability, engine_settings
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.nuts import NutsSettings
@@ -104,3 +105,17 @@ def test_only_probabilities_are_probabilities(found):
     check_probability(0.9)
     with pytest.raises(ValueError, match=r"probability: found .* between 0 and 1, such as 0.9"):
         check_probability(found)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"coupled": {"mean": "no"}}, "coupled: found 'no'"),
+        ({"coupled": {"level": True}}, "coupled: found the role 'level'"),
+        ({"rank": {"mean": [2, 0]}}, "rank: found 0"),
+    ],
+)
+def test_settings_by_role_are_checked(setting, message):
+    y = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(ValueError, match=message):
+        CensoredGP(**setting).fit(np.arange(8.0)[:, None], y)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from censored_gp import checks, frames, targets
 from censored_gp.frames import Layout, Rows
 from censored_gp.inputs import Columns
-from censored_gp.model import Units
+from censored_gp.model import Units, prior_draw
 from censored_gp.natives import is_table
 from censored_gp.observations import Observations
 from censored_gp.posterior import Posterior
@@ -100,6 +100,29 @@ class Answers(BaseEstimator):
         prediction, rows = self._asked(X)
         drawn = draws(prediction, n, self._seed(random_state))
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
+
+    def sample_prior(self, X: Any, n: int = 1, random_state: Any = None) -> Any:
+        """Draw outputs from the model before it saw data, at its fitted hyper-parameters.
+
+        This is the paper's generative algorithm: latent functions from the linear model of
+        coregionalization, then outputs from their likelihoods. The draws make a leading axis or,
+        in a table, a column `draw`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from censored_gp import CensoredGP
+        >>> X = np.linspace(0, 6, 30)[:, None]
+        >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0] + 0.3 * X[:, 0] ** 2))
+        >>> model.sample_prior(X, 5, random_state=0).shape
+        (5, 30)
+        """
+        check_is_fitted(self)
+        inputs, rows = self._asked_inputs(X)
+        seeds = np.random.default_rng(self._seed(random_state)).integers(2**31, size=n)
+        cells = np.stack([prior_draw(self.posterior_.model, inputs, int(s)) for s in seeds])
+        own = self.units_.shift + self.units_.scale * cells
+        return self._shaped(own, rows, ("draw", np.arange(n)))
 
     def imputation(self, rows: Any = slice(None)) -> Prediction:
         """Return the distribution of what training cells really were, given their bounds.
@@ -233,16 +256,21 @@ class Answers(BaseEstimator):
 
     def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
         """Return the distribution at new inputs, and the rows of the table they came in, if any."""
+        inputs, rows = self._asked_inputs(X)
+        return self._prediction(inputs), rows
+
+    def _asked_inputs(self, X: Any) -> tuple[Float[np.ndarray, "N C"], Rows | None]:
+        """Return new inputs, and the rows of the table they came in, if any."""
         check_is_fitted(self)
         if self.layout_ is None or not is_table(X):
-            return self._prediction(self._matrix(X)), None
+            return self._matrix(X), None
         inputs, rows = frames.read_new(X, self.layout_)
         matrix = self._matrix(inputs)
         if rows.output is not None:
             # Rows of a long table share their inputs; what is drawn for them must be joint.
             matrix, place = np.unique(matrix, axis=0, return_inverse=True)
             rows = Rows(rows.keys, place.reshape(-1)[rows.row], rows.output)
-        return self._prediction(matrix), rows
+        return matrix, rows
 
     def _matrix(self, X: Any) -> Float[np.ndarray, "N C"]:
         return checks.validated_inputs(self, X, self.columns_)[0]

@@ -348,12 +348,28 @@ def _check_switch(name: str, value: Any) -> None:
         raise ValueError(f"{name}: found {value!r}. Accepted is True or False.")
 
 
+def _by_role(name: str, value: Any) -> list[Any]:
+    """Return a setting, or what it is for each role, if it is a dict of these."""
+    if not isinstance(value, Mapping):
+        return [value]
+    unknown = [role for role in value if role not in ROLES]
+    if unknown:
+        raise ValueError(
+            f"{name}: found the role {unknown[0]!r}. Accepted are {', '.join(map(repr, ROLES))}."
+        )
+    return list(value.values())
+
+
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse settings of an estimator that mean nothing, whatever the data."""
-    for name in ("coupled", "heteroscedastic", "use_censoring"):
+    for name in ("heteroscedastic", "use_censoring"):
         _check_switch(name, settings[name])
-    if settings["rank"] is not None:
-        _check_whole("rank", settings["rank"])
+    for switch in _by_role("coupled", settings["coupled"]):
+        _check_switch("coupled", switch)
+    for given in _by_role("rank", settings["rank"]):
+        for rank in given if isinstance(given, list | tuple) else [given]:
+            if rank is not None:
+                _check_whole("rank", rank)
     tolerance = settings["inducing_tolerance"]
     if not isinstance(tolerance, numbers.Real) or not 0 <= float(tolerance) < 1:
         raise ValueError(

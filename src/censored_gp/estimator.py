@@ -51,7 +51,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     kernels : None, Kernel, list of Kernel, or dict of these by role
         Covariances of the latent functions. None: chosen from the inputs. The roles are "mean",
         "scale" and "shape"; without roles the same kernels serve means and scales.
-    coupled : bool
+    coupled : bool, or dict of bool by role
         Whether the outputs are learned together (a linear model of coregionalization).
     heteroscedastic : bool
         Whether the scale of the noise varies with the inputs. If not, every role but the mean is
@@ -59,7 +59,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         of freedom of a Student-t, vary only if `kernels` names them.
     use_censoring : bool
         Whether bounds are used. If not, every bound is taken for the value itself.
-    rank : int or None
+    rank : int or None, or dict by role of an int or a list with one int for each kernel
         Latent functions per kernel. None: as many as outputs, at most three.
     engine : {"natural", "svi", "nuts"}, or function
         How the posterior is found. A function is an engine of your own.
@@ -130,7 +130,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         likelihood: Any = "gaussian",
         kernels: Any = None,
         *,
-        coupled: bool = True,
+        coupled: bool | dict[str, bool] = True,
         heteroscedastic: bool = True,
         use_censoring: bool = True,
         rank: int | None = None,

@@ -35,6 +35,7 @@ from censored_gp.prior import (
     pad_inducing,
     scale_lengthscales,
 )
+from censored_gp.runtime import in_float64
 
 SMALL_SPREAD = 0.3
 """Starting standard deviation of the latent functions that are not means."""
@@ -223,6 +224,14 @@ def generate(
         latent_key, own_key = jax.random.split(latent_key)
         latent[role] = _draw_role(own_key, lmc, inducing[role], inputs, jitter)
     return latent, draw_outputs(output_key, model, latent)
+
+
+@in_float64
+def prior_draw(
+    model: Model, inputs: Float[np.ndarray, "N C"], seed: int
+) -> Float[np.ndarray, "N D"]:
+    """Draw outputs by :func:`generate`, in model units."""
+    return np.asarray(generate(jax.random.key(seed), model, inputs)[1])
 
 
 def _draw_role(
