@@ -13,8 +13,15 @@ LATENT = np.array([-30.0, -3.0, -1e-3, 0.0, 0.5, 4.0, 30.0])
 @pytest.mark.parametrize("name", LINKS)
 def test_inverse_undoes_the_link(name):
     link = as_link(name)
-    latent = LATENT if name != "logistic" else LATENT[:-1]
+    # Next to one a number has fewer digits left than next to nought.
+    latent = {"logistic": LATENT[:-1], "exp_above_one": LATENT[1:]}.get(name, LATENT)
     np.testing.assert_allclose(link.inverse(link(latent)), latent, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_links_lead_where_they_say(name):
+    link = as_link(name)
+    assert link.reach == (link(-np.inf), link(np.inf))
 
 
 @pytest.mark.parametrize("name", LINKS)

@@ -50,7 +50,7 @@ HOMES = {
         *("Bernoulli", "Beta", "Exponential", "Gamma", "Gaussian", "LogNormal"),
         *("NegativeBinomial", "PaperNegativeBinomial", "Poisson", "StudentT", "Weibull"),
     ),
-    "links": ("Exp", "Identity", "Logistic", "Softplus"),
+    "links": ("Exp", "ExpAboveOne", "Identity", "Logistic", "Softplus"),
     "inputs": ("Columns",),
     "frames": ("Layout", "Rows"),
     "kept": ("Kept",),

@@ -7,6 +7,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -15,6 +16,9 @@ class Link(eqx.Module):
     """An increasing, smooth map theta = g(f). Has no arrays, so it may be a static field."""
 
     name: ClassVar[str]
+    reach: ClassVar[tuple[float, float] | None] = None
+    """Between which numbers theta lies, so that a parameter can refuse what it cannot be.
+    None: not known, and not checked."""
 
     def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return the parameter theta = g(f)."""
@@ -29,6 +33,7 @@ class Identity(Link):
     """theta = f, for parameters on the whole line."""
 
     name: ClassVar[str] = "identity"
+    reach: ClassVar = (-np.inf, np.inf)
 
     def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return f itself."""
@@ -43,6 +48,7 @@ class Exp(Link):
     """theta = exp(f), for positive parameters whose effects multiply."""
 
     name: ClassVar[str] = "exp"
+    reach: ClassVar = (0.0, np.inf)
 
     def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return exp(f)."""
@@ -57,6 +63,7 @@ class Softplus(Link):
     """theta = log(1 + exp(f)), for positive parameters that are linear in f when large."""
 
     name: ClassVar[str] = "softplus"
+    reach: ClassVar = (0.0, np.inf)
 
     def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return log(1 + exp(f))."""
@@ -72,6 +79,7 @@ class Logistic(Link):
     """theta = 1 / (1 + exp(-f)), for parameters between 0 and 1."""
 
     name: ClassVar[str] = "logistic"
+    reach: ClassVar = (0.0, 1.0)
 
     def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
         """Return 1 / (1 + exp(-f))."""
@@ -82,7 +90,24 @@ class Logistic(Link):
         return jnp.log(theta) - jnp.log1p(-jnp.asarray(theta))
 
 
-LINKS: dict[str, type[Link]] = {kind.name: kind for kind in (Identity, Exp, Softplus, Logistic)}
+class ExpAboveOne(Link):
+    """theta = 1 + exp(f), for degrees of freedom: there is a mean only where they are above 1."""
+
+    name: ClassVar[str] = "exp_above_one"
+    reach: ClassVar = (1.0, np.inf)
+
+    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+        """Return 1 + exp(f)."""
+        return 1.0 + jnp.exp(f)
+
+    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+        """Return log(theta - 1)."""
+        return jnp.log(jnp.asarray(theta) - 1.0)
+
+
+LINKS: dict[str, type[Link]] = {
+    kind.name: kind for kind in (Identity, Exp, Softplus, Logistic, ExpAboveOne)
+}
 """The links that can be asked for by name."""
 
 

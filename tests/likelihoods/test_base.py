@@ -1,6 +1,7 @@
 """What holds for a datum of any family: bounds, missing values, gradients, refusals."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +16,12 @@ from censored_gp.likelihoods import (
     Exponential,
     Gaussian,
     Likelihood,
+    Parameter,
     Poisson,
     StudentT,
     as_likelihood,
 )
+from censored_gp.links import Link
 from quick import quick
 
 INF = np.inf
@@ -174,6 +177,53 @@ def test_refusals_say_what_is_accepted():
         as_likelihood("normal")
     with pytest.raises(TypeError, match="must define log_cdf or log_survival"):
         type("Nothing", (Likelihood,), {"parameters": (), "support": POSITIVE})
+
+
+def make_family(*parameters):
+    """A family with these parameters, made as a user's would be."""
+    methods = {"log_cdf": lambda self, y, *theta: y, "log_density": lambda self, y, *theta: y}
+    fields = {"__module__": __name__, "parameters": parameters, "support": POSITIVE}
+    return type("Own", (Likelihood,), fields | methods)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Poisson(rate="identity"), r"Poisson: .*'identity'.*rate.*greater than 0.*'exp'"),
+        (lambda: Gaussian(scale="identity"), r"scale.*greater than 0.*'softplus'"),
+        (lambda: StudentT(df="exp"), r"df.*greater than 1.*'exp_above_one'"),
+        (lambda: make_family(Parameter("a", "exp", "mean"))(a="identity"), r"Own: .*a .*than 0"),
+        (lambda: make_family(Parameter("a", "logistic", "mean"))(a="exp"), "between 0 and 1"),
+        (
+            lambda: make_family(Parameter("a", "exp", "mean", UNIT))(),
+            r"between 0 and 1.*'logistic'",
+        ),
+    ],
+)
+def test_links_that_leave_the_domain_are_refused(make, says):
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+def test_links_that_stay_in_the_domain_are_taken():
+    class Cube(Link):
+        """A link of one's own that says nothing of where it leads."""
+
+        name = "cube"
+
+    for family in (Gaussian(mean="softplus"), Poisson(rate="logistic"), Poisson(rate=Cube())):
+        assert len(family.links) == len(family.parameters)
+    paper = as_likelihood("paper_negative_binomial")
+    assert type(paper)(mu="identity").links[0].name == "identity"  # log-odds are any number
+
+
+def test_roles_that_the_model_could_not_tell_apart_are_refused():
+    twice = Parameter("a", "exp", "scale"), Parameter("b", "exp", "scale")
+    with pytest.raises(TypeError, match=r"Own: .*scale, scale.*mean, scale, shape, each once"):
+        make_family(Parameter("m", "identity", "mean"), *twice)
+    unheard: Any = "spread"
+    with pytest.raises(TypeError, match=r"roles spread"):
+        make_family(Parameter("a", "exp", unheard))
 
 
 def test_a_likelihood_is_taken_as_it_is():

@@ -147,6 +147,35 @@ def test_starts_are_near_the_truth(case):
     assert 0.05 < spread < 5.0
 
 
+@pytest.mark.parametrize("df", [1.2, 1.5, 2.5, 30.0])
+def test_students_moments_beyond_one_bound(df):
+    """Also where the variance is infinite, or nearly so."""
+    family, oracle = as_likelihood("student_t"), st.t(df, 0.5, 2.0)
+    lower, upper = np.array([3.0, -3.0, -np.inf, -np.inf]), np.array([np.inf, np.inf, 1.0, np.inf])
+    within = quick(lambda a, b, df: family.moments_within(a, b, 0.5, 2.0, df))
+    mean, variance = within(lower, upper, df)
+    for i in range(3):
+        expected = oracle.expect(lb=lower[i], ub=upper[i], conditional=True)
+        np.testing.assert_allclose(mean[i], expected, rtol=1e-7)
+        if df > 2:
+            square = oracle.expect(
+                lambda y, m=expected: (y - m) ** 2, lb=lower[i], ub=upper[i], conditional=True
+            )
+            np.testing.assert_allclose(variance[i], square, rtol=1e-6)
+    assert mean[3] == 0.5
+    assert np.isinf(variance).all() == (df <= 2)
+
+
+def test_student_has_a_mean_whatever_its_latent_is():
+    family = as_likelihood("student_t")
+    location, scale, df = family.theta(3.0, 0.0, np.array([-800.0, -40.0, 0.0, 40.0]))
+    assert np.all(np.asarray(df) >= 1.0)
+    np.testing.assert_array_equal(family.mean(location, scale, df), 3.0)
+    np.testing.assert_array_equal(
+        np.isinf(family.variance(location, scale, df)), [True, True, True, False]
+    )
+
+
 def test_the_papers_mean_falls_as_its_mu_grows():
     family = as_likelihood("paper_negative_binomial")
     means = family.mean(jnp.array([0.5, 1.0, 4.0]), 0.3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -13,8 +13,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.likelihoods.inverse import invert
-from censored_gp.likelihoods.support import Support
-from censored_gp.links import Link, as_link
+from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Support
+from censored_gp.links import LINKS, Link, as_link
 from censored_gp.quadrature import gauss_hermite
 from censored_gp.tails import log1mexp, log_count_interval, log_interval, log_ndtr
 
@@ -32,6 +32,32 @@ class Parameter(NamedTuple):
     name: str
     link: str
     role: Role
+    domain: Support | None = None
+    """What it may be: `REAL`, `POSITIVE` or `UNIT`. None: what its default link can make it."""
+
+    def accepted(self) -> Support:
+        """Return what the parameter may be."""
+        low, high = as_link(self.link).reach or (REAL.lower, REAL.upper)
+        known = {(s.lower, s.upper): s for s in (REAL, POSITIVE, ABOVE_ONE, UNIT)}
+        other = Support(f"a number between {low:g} and {high:g}", low, high, (low, high))
+        return self.domain or known.get((low, high), other)
+
+    def check(self, link: Link, family: str) -> Link:
+        """Return a link that keeps the parameter in its domain; refuse another."""
+        accepted = self.accepted()
+        if _within(link, accepted):
+            return link
+        others = ", ".join(repr(name) for name in LINKS if _within(as_link(name), accepted))
+        raise ValueError(
+            f"{family}: found the link {link.name!r}, which does not keep {self.name} to what "
+            f"it must be, {accepted.describe()}. Accepted are {others}."
+        )
+
+
+def _within(link: Link, domain: Support) -> bool:
+    """Return whether a link stays in a domain, as far as is known."""
+    reach = link.reach
+    return reach is None or (domain.lower <= reach[0] and reach[1] <= domain.upper)
 
 
 class Likelihood(eqx.Module):
@@ -59,14 +85,25 @@ class Likelihood(eqx.Module):
                 f"{type(self).__name__} has no parameter {unknown[0]!r}: links can be given "
                 f"for {', '.join(names)}"
             )
-        self.links = tuple(as_link(links.get(p.name, p.link)) for p in self.parameters)
+        self.links = tuple(
+            p.check(as_link(links.get(p.name, p.link)), type(self).__name__)
+            for p in self.parameters
+        )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuse a family without a tail: each default would wait for the other."""
+        """Refuse a family without a tail, and parameters that the model could not tell apart."""
         super().__init_subclass__(**kwargs)
         given = set().union(*(vars(c) for c in cls.__mro__[: cls.__mro__.index(Likelihood)]))
         if not given & {"log_cdf", "log_survival"}:
+            # Each default would wait for the other.
             raise TypeError(f"{cls.__name__} must define log_cdf or log_survival")
+        roles = [parameter.role for parameter in getattr(cls, "parameters", ())]
+        if len(set(roles)) < len(roles) or not set(roles) <= set(get_args(Role)):
+            raise TypeError(
+                f"{cls.__name__}: found parameters of the roles {', '.join(roles)}. Accepted are "
+                f"{', '.join(get_args(Role))}, each once: a role has one latent function for each "
+                "output."
+            )
 
     def __repr__(self) -> str:
         pairs = zip(self.parameters, self.links, strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite
-from censored_gp.likelihoods.support import COUNTS, Support
+from censored_gp.likelihoods.support import COUNTS, REAL, Support
 from censored_gp.tails import (
     log_gamma_tails,
     log_negative_binomial,
@@ -149,7 +149,7 @@ class PaperNegativeBinomial(Likelihood):
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("mu", "exp", "mean"),
+        Parameter("mu", "exp", "mean", REAL),
         Parameter("dispersion", "exp", "scale"),
     )
     support: ClassVar[Support] = COUNTS

@@ -81,12 +81,15 @@ class Gaussian(Likelihood):
 
 
 class StudentT(Likelihood):
-    """Y = location + scale T, T of Student's t with df degrees of freedom: bears outliers."""
+    """Y = location + scale T, T of Student's t with df degrees of freedom: bears outliers.
+
+    By its link df stays above 1, so that there always is a mean; there is a variance above 2 only.
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("location", "identity", "mean"),
         Parameter("scale", "exp", "scale"),
-        Parameter("df", "exp", "shape"),
+        Parameter("df", "exp_above_one", "shape"),
     )
     support: ClassVar[Support] = REAL
     rescale: ClassVar = "affine"
@@ -117,13 +120,33 @@ class StudentT(Likelihood):
 
     def mean(self, location: Values, scale: Values, df: Values) -> Float[Array, "*#batch"]:
         """Return the location; there is no mean unless df > 1."""
-        return jnp.where(jnp.asarray(df) > 1, location, jnp.nan) + jnp.zeros_like(scale)
+        # The link's 1 + exp(f) is rounded to 1 where f is far below zero.
+        return jnp.where(jnp.asarray(df) >= 1, location, jnp.nan) + jnp.zeros_like(scale)
 
     def variance(self, location: Values, scale: Values, df: Values) -> Float[Array, "*#batch"]:
         """Return scale^2 df / (df - 2), infinite unless df > 2."""
         df = jnp.asarray(df)
         finite_variance = jnp.square(scale) * df / jnp.where(df > 2, df - 2.0, 1.0)
         return jnp.where(df > 2, finite_variance, jnp.inf) + jnp.zeros_like(location)
+
+    def moments_within(
+        self, lower: Values, upper: Values, location: Values, scale: Values, df: Values
+    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+        """Return moments given bounds: a closed form where there is one bound, else the integral.
+
+        The variance is infinite where either side is open and df is not above 2.
+        """
+        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, location, scale, df)
+        location, scale, df = theta
+        both = super().moments_within(lower, upper, *theta)
+        above, below = jnp.isinf(upper), jnp.isinf(lower)
+        end = jnp.where(above, lower - location, location - upper) / scale
+        # Mirrored, an upper bound is a lower one.
+        one = _student_beyond(jnp.where(above ^ below, end, 0.0), df)
+        mean = location + jnp.where(above, scale, -scale) * one[0]
+        mean = jnp.where(above ^ below, mean, jnp.where(above, self.mean(*theta), both[0]))
+        spread = jnp.where(above ^ below, jnp.square(scale) * one[1], both[1])
+        return mean, jnp.where(above & below, self.variance(*theta), spread)
 
     def sample(
         self,
@@ -140,6 +163,25 @@ class StudentT(Likelihood):
         """Return median, standard deviation and 5 degrees of freedom."""
         values = finite(values)
         return float(np.median(values)), spread(values), 5.0
+
+
+def _student_beyond(
+    a: Float[Array, "*#batch"], df: Float[Array, "*#batch"]
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return mean and variance of Student's T given T >= a.
+
+    With g(t) = df / (df - 1) (1 + t^2 / df) f(t), whose slope is -t f(t), the mean is
+    h = g(a) / P(T > a), and E[T^2 | T >= a] = (df - 1) / (df - 2) a h + df / (df - 2).
+    """
+    some, two = df > 1.0, df > 2.0
+    less = jnp.where(some, df - 1.0, 1.0)
+    log_ratio = log_student(a, df) - log_student_tails(a, df)[1] + jnp.log1p(a**2 / df)
+    mean = df / less * jnp.exp(log_ratio)
+    spread = (less * a * mean + df) / jnp.where(two, df - 2.0, 1.0) - mean**2
+    return (
+        jnp.where(some, mean, jnp.inf),
+        jnp.where(two, jnp.maximum(spread, 0.0), jnp.inf),
+    )
 
 
 def _truncated_normal(

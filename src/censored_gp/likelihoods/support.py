@@ -51,6 +51,7 @@ class Support:
 
 REAL = Support("any finite number", -np.inf, np.inf, (0.0, 1.0))
 POSITIVE = Support("a number greater than 0", 0.0, np.inf, (1.0, 2.0))
+ABOVE_ONE = Support("a number greater than 1", 1.0, np.inf, (2.0, 5.0))
 UNIT = Support("a number strictly between 0 and 1", 0.0, 1.0, (0.25, 0.75))
 COUNTS = Support("a whole number, 0 or more", 0.0, np.inf, (1.0, 2.0), discrete=True)
 BINARY = Support("0 or 1", 0.0, 1.0, (0.0, 1.0), discrete=True)
