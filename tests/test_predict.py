@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import small
-from censored_gp import metrics
+from censored_gp import metrics, predict
 from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.likelihoods import Gaussian, Poisson
@@ -161,16 +161,33 @@ def test_samples_follow_their_seed(prediction):
     assert not np.array_equal(first, other)
 
 
-def test_parameters_and_latent_functions(prediction):
+def test_parameters_and_latent_functions(prediction, posterior):
     """The mean role's parameter is the mean of the output; a Poisson has no scale."""
     found: Any = prediction.parameters()
-    np.testing.assert_allclose(
-        UNITS.shift + UNITS.scale * found["mean"], prediction.mean, rtol=1e-6
-    )
+    np.testing.assert_allclose(found["mean"], prediction.mean, rtol=1e-6)
     assert np.all(np.isnan(found["scale"][:, 1]))
     mean, deviation = prediction.latent()
-    np.testing.assert_allclose(mean["mean"][:, 0], found["mean"][:, 0], atol=1e-9)
+    np.testing.assert_allclose(10.0 + 2.0 * mean["mean"][:, 0], found["mean"][:, 0], atol=1e-9)
     assert np.all(deviation["mean"] > 0)
+    # Its scale is a standard deviation in the output's own unit, half of it for half the unit.
+    half = Units(UNITS.shift, UNITS.scale / 2)
+    other: Any = Prediction(posterior, half, NEW, NAMES).parameters()
+    np.testing.assert_allclose(found["scale"][:, 0], 2.0 * other["scale"][:, 0])
+    np.testing.assert_allclose(found["mean"][:, 1], other["mean"][:, 1])
+
+
+def test_latent_functions_of_any_number_of_rows_share_a_program(prediction, posterior, monkeypatch):
+    shapes = []
+    honest = predict._latent
+    monkeypatch.setattr(
+        predict, "_latent", lambda p, inputs: (shapes.append(inputs.shape), honest(p, inputs))[1]
+    )
+    monkeypatch.setattr(predict, "MOST_ROWS", 3)
+    whole, _ = prediction.latent()
+    alone, _ = Prediction(posterior, UNITS, NEW[:4], NAMES).latent()
+    assert set(shapes) == {(16, 1)}
+    assert len(shapes) == 4
+    np.testing.assert_allclose(alone["mean"], whole["mean"][:4], rtol=1e-12)
 
 
 def test_imputation_stays_within_its_bounds(imputation):

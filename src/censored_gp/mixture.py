@@ -111,16 +111,19 @@ def log_cdf(mixture: Mixture, y: Float[Array, "K"]) -> Float[Array, "K"]:
 
 
 class RoleMean(eqx.Module):
-    """The question for the posterior mean of the parameter of one role."""
+    """The question for the posterior mean of the parameter of one role, in given units."""
 
     role: str = eqx.field(static=True)
 
-    def __call__(self, mixture: Mixture) -> Float[Array, "K"]:
+    def __call__(
+        self, mixture: Mixture, shift: Float[Array, "K"], scale: Float[Array, "K"]
+    ) -> Float[Array, "K"]:
         """Return the mean, NaN where the likelihood has no parameter of the role."""
         roles = [parameter.role for parameter in mixture.likelihood.parameters]
         if self.role not in roles:
             return jnp.full(mixture.theta[0].shape[1:], jnp.nan)
-        return mixture.average(mixture.theta[roles.index(self.role)])
+        theta = mixture.likelihood.rescaled(shift, scale, *mixture.theta)
+        return mixture.average(theta[roles.index(self.role)])
 
 
 @compiled

@@ -16,7 +16,6 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -47,6 +46,12 @@ def _nodes(
 ) -> tuple[Latent, Float[Array, "S"]]:
     """Return latent values at the inputs by role, and the weights of the nodes."""
     return posterior.nodes(inputs)
+
+
+@compiled
+def _latent(posterior: Posterior, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Latent]:
+    """Return means and variances of the latent parameters by role."""
+    return posterior.latent(inputs)
 
 
 @compiled
@@ -191,16 +196,29 @@ class Prediction:
 
     @in_float64
     def latent(self) -> tuple[dict[str, Cells], dict[str, Cells]]:
-        """Return mean and standard deviation of the latent functions by role, in model units."""
-        mean, variance = eqx.filter_jit(Posterior.latent)(self._posterior, self._inputs)
-        return (
-            {role: np.asarray(m) for role, m in mean.items()},
-            {role: np.sqrt(np.asarray(v)) for role, v in variance.items()},
-        )
+        """Return mean and standard deviation of the latent functions by role.
+
+        They are as the model has them: before the links, and in the units that it computes in,
+        in which observed outputs are of size one. `parameters` are in the outputs' own units.
+        """
+        parts = []
+        for rows in slices(len(self._inputs), MOST_ROWS):
+            inputs, size = self._padded(rows)
+            found = _latent(self._posterior, inputs)
+            parts.append(jax.tree.map(lambda a, n=size: np.asarray(a)[:n], found))
+        mean, variance = jax.tree.map(lambda *each: np.concatenate(each), *parts)
+        return mean, jax.tree.map(np.sqrt, variance)
 
     def parameters(self) -> dict[str, Cells]:
-        """Return posterior means of the likelihoods' parameters by role, NaN where absent."""
-        return {role: self._answer(RoleMean(role))[0] for role in self._posterior.model.priors}
+        """Return posterior means of the likelihoods' parameters by role, NaN where absent.
+
+        They are those of the outputs in their own units: the mean of a Gaussian, say, is that of
+        `mean`, and its scale is a standard deviation in the same unit. Shapes have no unit.
+        """
+        units = (self._units.shift, self._units.scale)
+        return {
+            role: self._answer(RoleMean(role), units)[0] for role in self._posterior.model.priors
+        }
 
     def _to_units(self, y: Cells) -> Cells:
         return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
@@ -221,6 +239,11 @@ class Prediction:
         ]
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
+    def _padded(self, rows: slice) -> tuple[Float[np.ndarray, "P C"], int]:
+        """Return the inputs of some rows, their number rounded up, and how many they are."""
+        size = rows.stop - rows.start
+        return _pad(self._inputs[rows], coarse(size) - size), size
+
     def _answer_rows(
         self,
         rows: slice,
@@ -229,8 +252,7 @@ class Prediction:
         settings: tuple[Float[np.ndarray, ""], ...],
     ) -> list[Cells]:
         """Ask a question about the cells of some rows."""
-        size = rows.stop - rows.start
-        inputs = _pad(self._inputs[rows], coarse(size) - size)
+        inputs, size = self._padded(rows)
         latent, mass = _nodes(self._posterior, inputs)
         found: list[Cells] = []
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):

@@ -147,6 +147,18 @@ def test_starts_are_near_the_truth(case):
     assert 0.05 < spread < 5.0
 
 
+def test_parameters_move_along_with_the_unit(case):
+    """shift + scale Y has the density of Y, spread over the unit."""
+    family, theta, oracle = case
+    shift = 3.0 if family.rescale == "affine" else 0.0
+    scale = 1.0 if family.rescale == "none" else 2.5
+    y = oracle.ppf([0.2, 0.7])
+    moved = family.rescaled(shift, scale, *theta)
+    found = quick(family.log_density)(shift + scale * y, *moved)
+    expected = quick(family.log_density)(y, *theta) - np.log(scale)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 @pytest.mark.parametrize("df", [1.2, 1.5, 2.5, 30.0])
 def test_students_moments_beyond_one_bound(df):
     """Also where the variance is infinite, or nearly so."""

@@ -114,6 +114,22 @@ class Likelihood(eqx.Module):
         """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""
         return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
 
+    def rescaled(
+        self, shift: Values, scale: Values, *theta: Values
+    ) -> tuple[Float[Array, "*#batch"], ...]:
+        """Return the parameters of shift + scale Y, where `rescale` allows it; else they stay.
+
+        By default the first moves along with Y, and a scale does if Y may be shifted too; what is
+        left has no unit.
+        """
+        moved = {
+            "mean": lambda t: t if self.rescale == "none" else shift + scale * t,
+            "scale": lambda t: scale * t if self.rescale == "affine" else t,
+            "shape": lambda t: t,
+        }
+        pairs = zip(self.parameters, theta, strict=True)
+        return tuple(jnp.asarray(moved[parameter.role](t)) for parameter, t in pairs)
+
     def log_density(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log p(y | theta): a density, or the probability of y if Y is discrete.
 

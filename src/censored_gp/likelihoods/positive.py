@@ -65,6 +65,13 @@ class LogNormal(Likelihood):
             lambda y: self.log_density(y, location, scale), masses, raw, lower, upper
         )
 
+    def rescaled(
+        self, shift: Values, scale: Values, *theta: Values
+    ) -> tuple[Float[Array, "*#batch"], ...]:
+        """Return the parameters of scale Y: the location is that of a logarithm."""
+        location, own = theta
+        return location + jnp.log(scale), jnp.asarray(own)
+
     def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Return the logs of the values."""
         return np.log(self.support.nudge(values))

@@ -171,10 +171,8 @@ def plot_noise(
     prediction = model._prediction(model._inputs[chosen])
     parameter = _parameter(model, role, d)
     values = prediction.parameters()[role][:, d]
-    # Only locations and scales of families on the whole line are in the outputs' units.
-    unit = float(np.broadcast_to(model.units_.scale, len(model.output_names_))[d])
     order = np.argsort(x[chosen], kind="stable")
-    line = (x[chosen][order], (unit * values if role == "scale" else values)[order])
+    line = (x[chosen][order], values[order])
     ax.plot(*line, color=colours_on(ax)["other"], linewidth=1.6)
     ax.set_ylim(0, 1.1 * float(np.max(line[1])))
     ax.set_title(model.output_names_[d].replace("$", r"\$"), loc="left")
