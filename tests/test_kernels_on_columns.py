@@ -81,6 +81,13 @@ BAD_KERNELS = {
     "absent index": (lambda: RBF(columns=2).resolve(TABLE), r"looks at column 2, which is not"),
     "negative index": (lambda: RBF(columns=-1).resolve(TABLE), r"column -1, which is not there"),
     "bool index": (lambda: RBF(columns=True).resolve(TABLE), r"column True, which is not there"),
+    "no period": (lambda: Periodic(None), r"period is None.*positive, finite number, or a dur"),
+    "no columns": (lambda: RBF(columns=[]), r"RBF: found columns=\[\]\. Accepted are one column"),
+    "a column twice": (lambda: Linear(columns=["a", "a"]), r"columns=\['a', 'a'\].*different ones"),
+    "twice by name": (
+        lambda: RBF(columns=["time", 0]).resolve(TABLE),
+        r"RBF: found columns=\[0, 0\]",
+    ),
     "in a sum": (lambda: (RBF() + White(columns="snow")).resolve(TABLE), r"White.*'snow'"),
     "duration of rain": (
         lambda: Periodic("1d", columns="rain").resolve(TABLE),

@@ -158,6 +158,12 @@ class Kernel(eqx.Module):
         return f"{type(self).__name__}({', '.join(settings + where)})"
 
     def __check_init__(self) -> None:
+        columns = self.columns
+        if columns is not None and (not columns or any(columns.count(c) > 1 for c in columns)):
+            raise ValueError(
+                f"{type(self).__name__}: found columns={list(columns)!r}. Accepted are one column "
+                "or several different ones, by name or position, or None for all."
+            )
         for field in dataclasses.fields(self):
             if field.metadata.get("positive"):
                 durations = bool(field.metadata["in_input_units"])

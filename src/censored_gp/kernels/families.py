@@ -83,6 +83,13 @@ class Periodic(Kernel):
     period: Any = hyperparameter(in_input_units=True, static=True)
     lengthscale: Any = hyperparameter(None, in_input_units=True)
 
+    def __check_init__(self) -> None:
+        if self.period is None:
+            raise ValueError(
+                "Periodic: period is None, and cannot be chosen from the inputs. Accepted is a "
+                'positive, finite number, or a duration such as "7d" on a column of times.'
+            )
+
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """exp(-2 Σ_c sin²(π (x_c - z_c) / period) / lengthscale_c²)."""
         sine = jnp.sin(np.pi * (self.own(x) - self.own(z)) / self.period)
