@@ -29,19 +29,6 @@ TINY, HUGE = 1e-30, 1e30
 """Limits on the shapes, so that products of several of them stay finite."""
 
 
-def log_betainc(
-    a: Float[ArrayLike, "*#batch"],
-    b: Float[ArrayLike, "*#batch"],
-    x: Float[ArrayLike, "*#batch"],
-    y: Float[ArrayLike, "*#batch"],
-) -> Float[Array, "*#batch"]:
-    """Return log I_x(a, b), the log cdf at x of a Beta(a, b) variable.
-
-    y is 1 - x, given by the caller so that an x near 1 need not lose its digits.
-    """
-    return log_beta_tails(a, b, x, y)[0]
-
-
 def log_beta_tails(
     a: Float[ArrayLike, "*#batch"],
     b: Float[ArrayLike, "*#batch"],

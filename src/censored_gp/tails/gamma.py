@@ -28,20 +28,6 @@ TINY, HUGE = 1e-30, 1e30
 """Limits on the shape, so that products of several of them stay finite."""
 
 
-def log_gammainc(
-    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
-) -> Float[Array, "*#batch"]:
-    """Return log P(a, x), the log cdf at x of a Gamma variable of shape a."""
-    return log_gamma_tails(a, x)[0]
-
-
-def log_gammaincc(
-    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
-) -> Float[Array, "*#batch"]:
-    """Return log Q(a, x), the log survival at x of a Gamma variable of shape a."""
-    return log_gamma_tails(a, x)[1]
-
-
 def log_gamma_tails(
     a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
 ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:

@@ -32,13 +32,6 @@ def log_student(
     return normaliser - (1.0 + 0.5 * alpha) * log1p_ratio(alpha, h)
 
 
-def log_student_survival(
-    t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
-) -> Float[Array, "*#batch"]:
-    """Return log P(T > t) for Student's t with df degrees of freedom."""
-    return log_student_tails(t, df)[1]
-
-
 def log_student_tails(
     t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
 ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
