@@ -147,6 +147,33 @@ def test_starts_are_near_the_truth(case):
     assert 0.05 < spread < 5.0
 
 
+def ladder(first, ratio, step, number=3000):
+    """Mean and variance of counts from `first` on whose probabilities have the given ratios."""
+    counts = first + step * np.arange(number)
+    weights = np.cumprod(np.append(1.0, [ratio(k) for k in counts[:-1]]))
+    weights /= weights.sum()
+    away = weights @ (counts - first)
+    return first + away, weights @ (counts - first - away) ** 2
+
+
+def test_moments_of_large_counts_far_out_or_in_narrow_bounds():
+    """Where the variance is one part in 10^10 of the square of the mean, or less."""
+    family = as_likelihood("poisson")
+    cases = {
+        (5e4, 1e5, np.inf): ladder(1e5, lambda k: 5e4 / (k + 1), 1),
+        (1e5, -np.inf, 5e4): ladder(5e4, lambda k: k / 1e5, -1),
+        (1e6, 1.2e6, 1.2e6 + 9): ladder(1.2e6, lambda k: 1e6 / (k + 1), 1, 10),
+        (5e4, 5.5e4, np.inf): ladder(5.5e4, lambda k: 5e4 / (k + 1), 1),
+    }
+    rate, lower, upper = np.array(list(cases)).T
+    mean, variance = quick(family.moments_within)(lower, upper, rate)
+    np.testing.assert_allclose([mean, variance], np.array(list(cases.values())).T, rtol=2e-6)
+    # A negative binomial next to a Poisson: P(k + 1) / P(k) = (k + r) (1 - p) / (k + 1).
+    family, q = as_likelihood("negative_binomial"), 0.05 / 1.05
+    found = quick(family.moments_within)(1e5, np.inf, 5e4, 1e-6)
+    np.testing.assert_allclose(found, ladder(1e5, lambda k: (k + 1e6) * q / (k + 1), 1), rtol=1e-9)
+
+
 def test_parameters_move_along_with_the_unit(case):
     """shift + scale Y has the density of Y, spread over the unit."""
     family, theta, oracle = case

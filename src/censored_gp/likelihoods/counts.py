@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite
+from censored_gp.likelihoods.between import Moments, moments_between
 from censored_gp.likelihoods.support import COUNTS, REAL, Support
 from censored_gp.tails import (
     log_gamma_tails,
@@ -17,8 +18,6 @@ from censored_gp.tails import (
     log_odds_tails,
     log_poisson,
 )
-
-Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
 
 
 class Poisson(Likelihood):
@@ -58,7 +57,15 @@ class Poisson(Likelihood):
         """Return E and Var by k P(k) = rate P(k - 1), applied once and twice."""
         lower, upper, rate = jnp.broadcast_arrays(lower, upper, rate)
         masses = [self.log_likelihood(lower - i, upper - i, rate) for i in range(3)]
-        return _from_factorial(lower, upper, masses, jnp.log(rate), 2.0 * jnp.log(rate))
+        return moments_between(
+            lambda k: self.log_density(k, rate),
+            lower,
+            upper,
+            masses,
+            (jnp.log(rate), 2.0 * jnp.log(rate)),
+            jnp.floor(rate),
+            lambda k: 1.0 / (k + 1.0),
+        )
 
     def sample(
         self, key: Key[Array, ""], shape: tuple[int, ...], rate: Values
@@ -122,7 +129,15 @@ class NegativeBinomial(Likelihood):
             theta = mean * growth, dispersion / growth
             masses.append(self.log_likelihood(lower - i, upper - i, *theta))
         first = jnp.log(mean)
-        return _from_factorial(lower, upper, masses, first, 2.0 * first + jnp.log1p(dispersion))
+        return moments_between(
+            lambda k: self.log_density(k, mean, dispersion),
+            lower,
+            upper,
+            masses,
+            (first, 2.0 * first + jnp.log1p(dispersion)),
+            jnp.floor(jnp.maximum(mean * (1.0 - dispersion), 0.0)),
+            lambda k: 1.0 / (k + 1.0) - dispersion / (1.0 + dispersion * k),
+        )
 
     def sample(
         self, key: Key[Array, ""], shape: tuple[int, ...], mean: Values, dispersion: Values
@@ -212,22 +227,3 @@ def _from_zero(
     """Return the log tails of a count, which is never below zero."""
     below = jnp.asarray(y) < 0
     return jnp.where(below, -jnp.inf, cdf), jnp.where(below, 0.0, survival)
-
-
-def _from_factorial(
-    lower: Float[Array, "*#batch"],
-    upper: Float[Array, "*#batch"],
-    log_masses: list[Float[Array, "*#batch"]],
-    log_first: Float[Array, "*#batch"],
-    log_second: Float[Array, "*#batch"],
-) -> Moments:
-    """Return mean and variance of a count within bounds from its factorial moments.
-
-    E[Y | .] = exp(log_first) P(Y' in bounds - 1) / P(Y in bounds), and E[Y (Y - 1) | .] likewise.
-    """
-    mean = jnp.exp(log_first + log_masses[1] - log_masses[0])
-    mean = jnp.clip(mean, jnp.maximum(lower, 0.0), upper)
-    second = jnp.exp(log_second + log_masses[2] - log_masses[0])
-    known = jnp.ceil(lower) == jnp.floor(upper)
-    variance = jnp.maximum(second + mean - mean**2, 0.0)
-    return jnp.where(known, jnp.ceil(lower), mean), jnp.where(known, 0.0, variance)

@@ -52,13 +52,24 @@ def log_count_interval(
     them cancel in the tails, five Gauss nodes for sums over consecutive integers stand in.
     """
     width = jnp.asarray(upper) - lower + 1.0
+    points, weights = nodes_for_counts(lower, width)
+    few = width <= NODES
+    return _subtract_or_sum(log_mass, tails_below, tails_upper, points, weights, prefer_sum=few)
+
+
+def nodes_for_counts(
+    lower: Float[ArrayLike, "*#batch"], width: Float[Array, "*#batch"]
+) -> tuple[Float[Array, "S *#batch"], Float[Array, "S *#batch"]]:
+    """Return nodes and weights for sums over `width` whole numbers from `lower` on.
+
+    Up to five are the numbers themselves, more are Gauss nodes between them.
+    """
     few = width <= NODES
     offsets, masses = _gauss_for_sums(jnp.where(few, 2.0 * NODES, width))
     index = jnp.arange(float(NODES)).reshape((-1,) + (1,) * width.ndim)
     single = lower + jnp.where(index < width, index, 0.0)
     points = jnp.where(few, single, lower + 0.5 * (width - 1.0) + offsets)
-    weights = jnp.where(few, jnp.where(index < width, 1.0, 0.0), masses)
-    return _subtract_or_sum(log_mass, tails_below, tails_upper, points, weights, prefer_sum=few)
+    return points, jnp.where(few, jnp.where(index < width, 1.0, 0.0), masses)
 
 
 def _subtract_or_sum(
