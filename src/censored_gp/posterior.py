@@ -44,14 +44,26 @@ def marginals(
     shape: Geometry, weights: Weights
 ) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
     """Return mean and variance of gamma_d(x_n) under q."""
-    blocks, _, rank, size = shape.loading.shape
-    slope = jnp.einsum("bdrm,brm->bdm", shape.loading, weights.mean.reshape(blocks, rank, size))
-    mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(slope, 1, 2)
-    square = weights.covariance.reshape(blocks, rank, size, rank, size)
-    half = jnp.einsum("bdsk,brmsk->bdrmk", shape.loading, square)
-    inner = jnp.einsum("bdrm,bdrmk->bdmk", shape.loading, half)
+    mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(output_slopes(shape, weights), 1, 2)
+    inner = output_covariances(shape, weights)[1]
     spread = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
     return mean, jnp.maximum(jnp.swapaxes(spread, 1, 2), 0.0) + shape.left_out
+
+
+def output_slopes(shape: Geometry, weights: Weights) -> Float[Array, "B D M"]:
+    """Return the mean of the factors by which each output sees the features."""
+    blocks, _, rank, size = shape.loading.shape
+    return jnp.einsum("bdrm,brm->bdm", shape.loading, weights.mean.reshape(blocks, rank, size))
+
+
+def output_covariances(
+    shape: Geometry, weights: Weights
+) -> tuple[Float[Array, "B D R M M"], Float[Array, "B D M M"]]:
+    """Return the covariance of the weights with each output's factors, and that of the factors."""
+    blocks, _, rank, size = shape.loading.shape
+    square = weights.covariance.reshape(blocks, rank, size, rank, size)
+    half = jnp.einsum("bdsk,brmsk->bdrmk", shape.loading, square)
+    return half, jnp.einsum("bdrm,bdrmk->bdmk", shape.loading, half)
 
 
 def kernel_marginals(

@@ -21,7 +21,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from censored_gp.inference.terms import Terms, gradient_of_expectation
 from censored_gp.linalg import cholesky, inverse_of_product
-from censored_gp.posterior import Weights, flat, marginals
+from censored_gp.posterior import (
+    Weights,
+    flat,
+    marginals,
+    output_covariances,
+    output_slopes,
+)
 from censored_gp.prior import LMC, Geometry, Inducing, from_free, geometry
 from censored_gp.runtime import AnyArray
 
@@ -74,6 +80,12 @@ class Evaluation(NamedTuple):
     independent draws of the score, its empirical information."""
 
 
+def output_grams(phi: Float[Array, "B N M"], sites: Sites) -> Float[Array, "B D M M"]:
+    """Return phi' diag(Lambda_d) phi of every output."""
+    weighted = phi[:, None] * jnp.moveaxis(sites.precision, 2, 1)[..., None]
+    return jnp.swapaxes(weighted, 2, 3) @ phi[:, None]
+
+
 def natural_parameters(
     shape: Geometry, sites: Sites
 ) -> tuple[Float[Array, "B W W"], Float[Array, "B W"], Float[Array, ""]]:
@@ -83,8 +95,7 @@ def natural_parameters(
     """
     phi, loading, mean, _ = shape
     blocks, _, rank, size = loading.shape
-    weighted = phi[:, None] * jnp.moveaxis(sites.precision, 2, 1)[..., None]
-    gram = jnp.swapaxes(weighted, 2, 3) @ phi[:, None]
+    gram = output_grams(phi, sites)
     half = loading[:, :, None] * gram[:, :, :, None, :]
     precision = jnp.einsum("bdrm,bdmsk->brmsk", loading, half)
     precision = precision.reshape(blocks, rank * size, rank * size) + jnp.eye(rank * size)
@@ -176,12 +187,24 @@ def largest_share_left_out(shapes: dict[str, Geometry]) -> Float[Array, ""]:
 def surrogate_cotangent(
     shape: Geometry, weights: Weights, sites: Sites, d_variance: Float[Array, "B N D"]
 ) -> Geometry:
-    """Return the derivative of log Z (and of what the features leave out) in the geometry."""
-    outer = weights.mean[:, :, None] * weights.mean[:, None, :]
-    _, pull = jax.vjp(lambda geometry: natural_parameters(geometry, sites), shape)
-    cotangent = (-0.5 * (weights.covariance + outer), weights.mean, jnp.ones(()))
-    (slope,) = pull(cotangent)
-    return slope._replace(left_out=d_variance)
+    """Return the derivative of log Z (and of what the features leave out) in the geometry.
+
+    Written out, as most of it is what the marginals are made of and is computed only once: with
+    g_d = loading_d v and C_d the mean and the covariance of the factors by which output d sees the
+    features, its precisions Lambda pull them by -(C_d + g_d g_d') and its residuals r_d by g_d.
+    """
+    phi, loading, mean, _ = shape
+    blocks, _, rank, size = loading.shape
+    slope, (half, inner) = output_slopes(shape, weights), output_covariances(shape, weights)
+    gram = output_grams(phi, sites)
+    centred = sites.linear - sites.precision * mean[:, None]
+    residual = centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2))
+    weighted = jnp.moveaxis(sites.precision, 2, 1)[..., None] * (phi[:, None] @ inner)
+    d_phi = residual @ slope - jnp.sum(weighted, axis=1)
+    own = weights.mean.reshape(blocks, 1, rank, size)
+    pulled = jnp.swapaxes(residual, 1, 2) @ phi
+    d_loading = own * pulled[:, :, None] - jnp.einsum("bdrmk,bdmk->bdrm", half, gram)
+    return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), d_variance)
 
 
 def next_sites(

@@ -129,7 +129,7 @@ def imputed(model: Any, rows: Shaped[np.ndarray, " K"]) -> Prediction:
 
 
 def sampled_crps(
-    prediction: Prediction, truth: Float[np.ndarray, " N"], samples: int = 400, seed: int = 0
+    prediction: Prediction, truth: Float[np.ndarray, " N"], samples: int = 200, seed: int = 0
 ) -> float:
     """Return the CRPS of the first output, `E|X - y| - E|X - X'| / 2`, from draws of X.
 
