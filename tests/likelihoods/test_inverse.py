@@ -1,5 +1,6 @@
 """Quantiles from tails: to the last digit, in far tails, within bounds."""
 
+import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
@@ -34,6 +35,17 @@ def test_location_and_scale_of_any_size(scale):
         return family.log_cdf(family.quantile(u, *theta), *theta)
 
     np.testing.assert_allclose(there_and_back(u, *theta), np.log(u), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("family", "theta"), [(Gamma(), (1e-3, 0.3)), (StudentT(), (1.0, 2, 3))])
+def test_the_search_ends_where_rounding_errors_begin(family, theta, monkeypatch):
+    calls = []
+    tails = type(family).log_tails
+    monkeypatch.setattr(type(family), "log_tails", lambda *args: [calls.append(1), tails(*args)][1])
+    # Without a compiler the steps of the loop are calls that can be counted.
+    with jax.disable_jit():
+        family.quantile(np.array([1e-6, 0.02, 0.5, 0.97, 1 - 1e-9]), *theta)
+    assert 2 < len(calls) <= 25
 
 
 def test_within_bounds_far_in_the_tail():

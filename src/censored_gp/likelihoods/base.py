@@ -329,6 +329,7 @@ class Likelihood(eqx.Module):
             log_u,
             log_rest,
             self.support,
+            self.mean(*each),
         )
 
     def _quantile_within(

@@ -13,6 +13,8 @@ from censored_gp.likelihoods.support import Support
 
 LARGEST_COUNT = 2.0**53
 MAXIMUM_STEPS = 200
+SETTLED = 1e-13
+"""Relative error of a log tail, or of the value, after which one more Newton step is the last."""
 ROUNDING = 1e-13
 """Slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1."""
 
@@ -93,12 +95,18 @@ def _invert_continuous(
         tail = jnp.where(below, lower, upper)
         residual = sign * (tail - target)
         low, high = jnp.where(residual < 0, y, low), jnp.where(residual < 0, high, y)
-        newton = y - residual * jnp.exp(tail - log_density(y))
+        change = residual * jnp.exp(tail - log_density(y))
+        newton = y - change
+        if support.lower == 0.0:
+            # Towards zero a tail is a power of y, whose logarithm is straight in log y.
+            newton = jnp.where(below, y * jnp.exp(-change / y), newton)
         middle = _middle(low, high)
         quick = (newton > low) & (newton < high) & (jnp.abs(newton - y) <= 0.5 * before)
         following = jnp.where(quick, newton, middle)
-        moved = (residual != 0) & (jnp.abs(following - y) > 1e-15 * jnp.abs(y))
-        following = jnp.where(moved, following, y)
+        # At the root the bracket is as narrow as rounding errors are wide: no step is of use there.
+        near = jnp.abs(residual) <= SETTLED * (1.0 + jnp.abs(target))
+        following = jnp.where(near & ~quick, y, following)
+        moved = ~near & (jnp.abs(following - y) > SETTLED * jnp.abs(y))
         # After a bisection Newton's steps are trusted anew.
         own = jnp.where(quick, jnp.abs(following - y), jnp.inf)
         return count + 1, low, high, following, own, last, moved
