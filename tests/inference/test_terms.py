@@ -16,9 +16,10 @@ from censored_gp.inference.terms import (
     gradient_of_expectation,
     pad_rows,
 )
-from censored_gp.likelihoods import Gaussian, Poisson
+from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
 from censored_gp.observations import Observations
 from censored_gp.quadrature import NODES
+from quick import quick
 
 FAMILIES = (Gaussian(), Poisson(), Gaussian())
 ROLES = {"mean": (0, 1, 2), "scale": (0, 2)}
@@ -126,3 +127,26 @@ def test_rows_are_padded_with_rows_that_exist(rows):
     padded = pad_rows(inputs)
     np.testing.assert_array_equal(padded[:rows], inputs)
     assert np.all(padded[rows:] == inputs[-1])
+
+
+def test_a_familys_own_nodes_are_enough():
+    family, rng = NegativeBinomial(), np.random.default_rng(0)
+    y = rng.poisson(3.0, size=(200, 1)).astype(float)
+    seen = Observations(y, np.where(rng.random(y.shape) < 0.3, np.inf, y))
+    roles = {"mean": (0,), "scale": (0,)}
+    mean = {"mean": rng.normal(1.0, 0.5, y.shape), "scale": rng.normal(-0.5, 0.5, y.shape)}
+    variance = {role: np.full(y.shape, 0.7**2) for role in roles}
+    varies = dict.fromkeys(roles, True)
+
+    def expected(likelihood):
+        terms = collect_terms(seen, (likelihood,), roles)
+        return float(
+            quick(lambda m, v: expected_log_likelihood(terms, m, v, varies))(mean, variance)
+        )
+
+    class Fine(NegativeBinomial):
+        product_nodes = 24
+
+    assert family.product_nodes is not None
+    assert family.product_nodes < NODES[2]
+    np.testing.assert_allclose(expected(family), expected(Fine()), atol=200 * 1e-5)

@@ -53,6 +53,11 @@ class Problem(eqx.Module):
         """The number of inducing inputs of all roles and kernels."""
         return sum(z.size for role in self.inducing.values() for z in role)
 
+    @property
+    def cells(self) -> float:
+        """The number of observed cells."""
+        return float(sum(np.sum(part.weight) for part in self.terms))
+
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""
         rank = max((np.shape(a)[2] for a in lmc.mixing), default=0)

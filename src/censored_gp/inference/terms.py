@@ -126,7 +126,9 @@ def expected_log_likelihood(
     """Return E_q[log p(y | gamma)], the first term of Eq. (6) and Eq. (13), by quadrature."""
     total = jnp.zeros(())
     for part in terms:
-        nodes, mass = grid(tuple(varies[role] for role in part.roles))
+        varying = tuple(varies[role] for role in part.roles)
+        several = part.likelihood.product_nodes if sum(varying) > 1 else None
+        nodes, mass = grid(varying, several)
         centre, spread = part.gather(mean), deviation(part.gather(variance))
         gamma = centre[:, None, :] + spread[:, None, :] * nodes
         theta = part.likelihood.theta(*jnp.moveaxis(gamma, 2, 0))

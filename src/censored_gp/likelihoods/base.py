@@ -74,6 +74,8 @@ class Likelihood(eqx.Module):
     support: ClassVar[Support]
     rescale: ClassVar[Literal["affine", "scale", "none"]] = "none"
     """Which change of unit of Y stays within the family."""
+    product_nodes: ClassVar[int | None] = None
+    """Nodes a side of the quadrature over several parameters; None: enough for any family."""
 
     links: tuple[Link, ...] = eqx.field(static=True, init=False)
 

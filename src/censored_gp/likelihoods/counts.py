@@ -90,6 +90,8 @@ class NegativeBinomial(Likelihood):
         Parameter("dispersion", "exp", "scale"),
     )
     support: ClassVar[Support] = COUNTS
+    # Its log probability is all but straight where the latent functions are large or small.
+    product_nodes: ClassVar[int | None] = 6
 
     def log_density(self, y: Values, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
         """Return log P(y)."""
