@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gc
+import itertools
 import multiprocessing
 import os
 import time
@@ -27,6 +29,8 @@ Settings = dict[str, Any]
 Row = dict[str, Any]
 """Settings as text, results as numbers, and how the run went."""
 
+MANY_RUNS = 15
+"""Runs after which a worker forgets the programs that it has compiled (they are kept on disk)."""
 WENT = ("seconds", "error", "version", "finished")
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -156,8 +160,14 @@ def _as_line(cells: Sequence[Any]) -> str:
     return "".join(text)
 
 
+_number = itertools.count(1)
+"""Numbers of the runs of this process."""
+
+
 def _do(study: Study, run: Settings) -> Row:
     """Do one run; a failure becomes part of its row."""
+    if next(_number) % MANY_RUNS == 0:
+        _forget_programs()
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -166,6 +176,15 @@ def _do(study: Study, run: Settings) -> Row:
         except Exception as problem:
             found = {"error": _one_line(problem)}
     return run | found | _went(time.perf_counter() - start)
+
+
+def _forget_programs() -> None:
+    """Free the memory of compiled programs: a process may have only so many pieces of it."""
+    # Imported when asked for: whoever only reads results needs no JAX.
+    import jax
+
+    jax.clear_caches()
+    gc.collect()
 
 
 def _went(seconds: float) -> Row:
