@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "ROWS",
     "STATIONS",
     "STUDY",
+    "censoring",
     "downloaded_runs",
     "runs",
     "stations",
@@ -74,6 +76,22 @@ def stations(settings: Settings) -> CensoredDemand:
     if settings["station"] == "3711":
         return new_york(draw, corrected=settings["partner"] == "corrected")
     return new_york_2016(settings["station"], draw)
+
+
+def censoring(station: str, draws: Sequence[int]) -> tuple[float, float, float]:
+    """Return how many training hours are censored, what they show, and how many show it all.
+
+    The second is the share of their demand; the third is a share of the censored hours.
+    """
+    found = []
+    for draw in draws:
+        data = stations({"station": station, "partner": "published", "draw": draw})
+        hours = np.flatnonzero(data.censored[data.train, 0])
+        truth, seen = data.truth[data.train, 0][hours], data.observed[data.train, 0][hours]
+        share = len(hours) / (data.train.stop - data.train.start)
+        found.append((share, seen.sum() / truth.sum(), np.mean(seen == truth)))
+    many, shown, whole = np.mean(found, axis=0)
+    return float(many), float(shown), float(whole)
 
 
 def run(settings: Settings) -> dict[str, float]:

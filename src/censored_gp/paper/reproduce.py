@@ -9,6 +9,7 @@ from typing import Any
 
 from censored_gp.datasets import four_stations
 from censored_gp.paper import (
+    brief,
     engines,
     new_york,
     page,
@@ -88,13 +89,15 @@ def write_page(folder: Path) -> Path:
     >>> write_page(Path(tempfile.mkdtemp())).name
     'results.md'
     """
+    both = [read_runs(study, folder) for study in (synthetic.STUDY, table4.STUDY)]
     parts = [INTRODUCTION.format(versions=page.versions())]
+    if table := brief.brief(*both):
+        parts += ["## In one table", table]
     for table in TABLES.values():
         rows = read_runs(table.STUDY, folder)
         for engine in engines.ENGINES:
             if _has(table, rows, engine):
                 parts.append(table.section(rows, engine))
-    both = [read_runs(study, folder) for study in (synthetic.STUDY, table4.STUDY)]
     if any(row["engine"] == "svi" for rows in both for row in rows):
         parts.append(engines.section(*both))
     parts += _pictures(folder)

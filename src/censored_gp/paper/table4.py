@@ -150,7 +150,22 @@ def _station(rows: Sequence[Row], station: str) -> list[str]:
     if not own:
         return []
     title = f"### Station {station} with {new_york.PARTNERS[station]}"
-    return [title, _references(own), *(_rows_table(own, block, station) for block in BLOCKS)]
+    blocks = [_rows_table(own, block, station) for block in BLOCKS]
+    return [title, _about_censoring(own, station), _references(own), *blocks]
+
+
+def _about_censoring(rows: Sequence[Row], station: str) -> str:
+    """Say what the rule of censoring does to a station."""
+    try:
+        found = new_york.censoring(station, sorted({int(row["draw"]) for row in rows}))
+    except FileNotFoundError:
+        # A page can be made of runs alone.
+        return ""
+    many, seen, whole = (f"{share:.0%}" for share in found)
+    return (
+        f"{many} of the training hours are censored. They show {seen} of their demand, and {whole} "
+        "of them show all of it."
+    )
 
 
 def _downloaded(rows: Sequence[Row]) -> list[str]:
