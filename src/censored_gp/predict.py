@@ -13,7 +13,7 @@ and all models of a family share them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
 from censored_gp.mixture import Mixture, RoleMean, answers, coarse, drawn_cells, log_cdf, slices
-from censored_gp.model import Model, Units
+from censored_gp.model import Units
 from censored_gp.observations import Observations
 from censored_gp.posterior import Latent, Posterior
 from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
@@ -30,14 +30,6 @@ from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 Cells = Float[np.ndarray, "N D"]
 MOST_ROWS = 4096
 """Rows whose nodes are computed at once: what bounds the memory."""
-
-
-def _groups(model: Model) -> dict[Likelihood, list[int]]:
-    """Return the outputs of each likelihood."""
-    found: dict[Likelihood, list[int]] = {}
-    for output, likelihood in enumerate(model.likelihoods):
-        found.setdefault(likelihood, []).append(output)
-    return found
 
 
 @compiled
@@ -79,6 +71,18 @@ class Prediction:
         self._posterior, self._units, self._inputs = posterior, units, inputs
         self.names = names
         self._bounds = bounds
+        self._outputs = tuple(range(len(names)))
+
+    def of_outputs(self, places: Sequence[int]) -> Prediction:
+        """Return the same for some of the outputs: what is asked of it costs that much less."""
+        one = list(places)
+        units = Units(self._units.shift[one], self._units.scale[one])
+        names, bounds = tuple(self.names[place] for place in one), self._bounds
+        if bounds is not None:
+            bounds = Observations(bounds.lower[:, one], bounds.upper[:, one], names)
+        some = Prediction(self._posterior, units, self._inputs, names, bounds)
+        some._outputs = tuple(self._outputs[place] for place in one)
+        return some
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,7 +92,11 @@ class Prediction:
     @property
     def discrete(self) -> Bool[np.ndarray, "D"]:
         """Which outputs are counts."""
-        return np.array([k.support.discrete for k in self._posterior.model.likelihoods])
+        return np.array([likelihood.support.discrete for likelihood in self._likelihoods])
+
+    @property
+    def _likelihoods(self) -> list[Likelihood]:
+        return [self._posterior.model.likelihoods[output] for output in self._outputs]
 
     @functools.cached_property
     def _moments(self) -> tuple[Cells, Cells]:
@@ -144,14 +152,20 @@ class Prediction:
 
     @in_float64
     def sample(
-        self, count: int, random_state: int | np.random.Generator = 0
+        self, count: int, random_state: int | np.random.Generator = 0, joint: bool = True
     ) -> Float[np.ndarray, "S N D"]:
-        """Draw true outputs jointly over rows and outputs, so that sums of them are right too."""
-        seed = np.random.default_rng(random_state).integers(2**31)
-        key, own = jax.random.split(jax.random.key(int(seed)))
+        """Draw true outputs jointly over rows and outputs, so that sums of them are right too.
+
+        Not `joint`: every cell on its own, which is cheaper and does for averages over cells.
+        """
+        random = np.random.default_rng(random_state)
+        key, own = jax.random.split(jax.random.key(int(random.integers(2**31))))
         size = len(self._inputs)
         inputs = _pad(self._inputs, bucket(size) - size)
-        latent = _draw_latent(self._posterior, own, inputs, count)
+        if joint:
+            latent = _draw_latent(self._posterior, own, inputs, count)
+        else:
+            latent = self._draw_nodes(random, count)
         drawn = np.empty((count, *self.shape))
         if self._bounds is not None:
             # What was seen exactly needs no drawing.
@@ -166,6 +180,17 @@ class Prediction:
             cells[:, place] = found.reshape(count, -1)
             drawn[:, :, outputs] = cells.reshape(count, size, -1)
         return self._units.shift + self._units.scale * drawn
+
+    def _draw_nodes(self, random: np.random.Generator, count: int) -> Latent:
+        """Draw latent values of every row among its nodes, by their weights."""
+        parts = []
+        for rows in slices(len(self._inputs), MOST_ROWS):
+            inputs, size = self._padded(rows)
+            latent, mass = _nodes(self._posterior, inputs)
+            share = np.asarray(mass) / np.sum(mass)
+            chosen = random.choice(len(share), size=(count, size), p=share)
+            parts.append({r: np.asarray(v)[chosen, np.arange(size)] for r, v in latent.items()})
+        return jax.tree.map(lambda *each: np.concatenate(each, axis=1), *parts)
 
     def _open_cells(self) -> Bool[np.ndarray, "N D"]:
         """Return which cells are not known exactly."""
@@ -185,11 +210,13 @@ class Prediction:
         self, latent: Latent, size: int
     ) -> Iterator[tuple[Likelihood, list[int], tuple[Float[np.ndarray, "S K"], ...]]]:
         """Yield each likelihood with its outputs and the latent values of their cells, flat."""
-        priors = self._posterior.model.priors
-        for likelihood, outputs in _groups(self._posterior.model).items():
+        priors, own = self._posterior.model.priors, self._likelihoods
+        for likelihood in dict.fromkeys(own):
+            outputs = [place for place, other in enumerate(own) if other == likelihood]
             gamma = []
             for parameter in likelihood.parameters:
-                place = [priors[parameter.role].outputs.index(d) for d in outputs]
+                among = priors[parameter.role].outputs
+                place = [among.index(self._outputs[d]) for d in outputs]
                 values = np.asarray(latent[parameter.role])[:, :size][:, :, place]
                 gamma.append(values.reshape(len(values), -1))
             yield likelihood, outputs, tuple(gamma)

@@ -135,7 +135,7 @@ def sampled_crps(
 
     The integral of `metrics.crps` takes many quantiles, and so a hundred times as long.
     """
-    drawn = np.sort(prediction.sample(samples, seed)[:, :, 0], axis=0)
+    drawn = np.sort(prediction.sample(samples, seed, joint=False)[:, :, 0], axis=0)
     # The mean distance between two draws is a weighted sum of the sorted ones.
     weight = (2.0 * np.arange(1, samples + 1) - samples - 1)[:, None]
     spread = (weight * drawn).sum(axis=0) / (samples * (samples - 1))

@@ -104,7 +104,7 @@ def run(settings: Settings) -> dict[str, float]:
     model = _model(settings, data, weather)
     model.fit(data.inputs(*weather, rows=data.train), _training(settings, data))
     seconds = time.perf_counter() - start
-    prediction = model.predict_distribution(data.inputs(*weather, rows=data.test))
+    prediction = model.predict_distribution(data.inputs(*weather, rows=data.test)).of_outputs([0])
     truth = data.truth[data.test, 0]
     return scores(prediction, truth) | {
         "crps": sampled_crps(prediction, truth),
@@ -158,10 +158,11 @@ def _of_censored_hours(
     hours = np.flatnonzero(data.censored[data.train, 0])
     hidden = data.truth[data.train, 0][hours]
     if model.use_censoring and model.observations_.is_right[hours, 0].any():
-        found = imputed(model, hours)
+        found = imputed(model, hours).of_outputs([0])
     else:
         inputs = data.inputs(*weather, rows=data.train)
         found = model.predict_distribution({name: c[hours] for name, c in inputs.items()})
+        found = found.of_outputs([0])
     return {
         "coverage_censored": covered(found, hidden),
         "mae_censored": point_scores(found.mean[:, 0], hidden)["mae"],
