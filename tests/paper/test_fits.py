@@ -25,7 +25,7 @@ class Normal:
     def log_probability(self, lower, upper):
         return self._made.logpdf(lower)
 
-    def sample(self, count, seed):
+    def sample(self, count, seed, joint=True):
         return self._made.rvs((count, *self.shape), random_state=seed)
 
 

@@ -203,7 +203,7 @@ def surrogate_cotangent(
     slope, (half, inner) = output_slopes(shape, weights), output_covariances(shape, weights)
     gram = output_grams(phi, sites)
     centred = sites.linear - sites.precision * mean[:, None]
-    residual = centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2))
+    residual = jnp.asarray(centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2)))
     weighted = jnp.moveaxis(sites.precision, 2, 1)[..., None] * (phi[:, None] @ inner)
     d_phi = residual @ slope - jnp.sum(weighted, axis=1)
     own = weights.mean.reshape(blocks, 1, rank, size)
