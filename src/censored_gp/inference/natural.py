@@ -38,6 +38,8 @@ CALM_STEPS = 3
 MOST_REFINEMENTS = 2
 ENOUGH_CARRIED = 1e-3
 """Share of prior variance that inducing inputs may leave out of the fitted kernels."""
+WORTH_REFINING = 1.2
+"""How many times as many inducing inputs there must be for a climb to go on with them."""
 INFORMATION_AGE = 2
 """Steps for which the curvature is kept: it changes slowly, and costs as much as an evaluation."""
 LEAST_SLACK = 0.02
@@ -282,7 +284,7 @@ def _refined(
         if end.evaluation.left_out < ENOUGH_CARRIED or refinement == MOST_REFINEMENTS:
             return
         finer = task.problem(task.with_priors(_constrained(end.free)))
-        if finer.inducing_size <= problem.inducing_size:
+        if finer.inducing_size < WORTH_REFINING * problem.inducing_size:
             return
         # Taken up only to climb on it: the weights belong to a problem's inducing inputs.
         problem = finer
