@@ -16,6 +16,7 @@ from censored_gp.predict import Prediction
 
 __all__ = [
     "MODELS",
+    "NATURAL",
     "SINGLE",
     "build",
     "covered",
@@ -34,6 +35,9 @@ SINGLE = ("NCGP", "CGP", "HCGP")
 """Models of one output alone: they are fitted to the first output only."""
 IGNORING = "HMONCGP"
 """HMOCGP that takes records at their word: what the censoring gap is measured from."""
+
+NATURAL = {"max_iterations": 30, "tolerance": 0.2}
+"""Settings of the natural engine for real data: what comes after is no longer seen in a score."""
 
 
 def build(name: str, likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> Any:

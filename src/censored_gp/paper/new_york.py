@@ -14,6 +14,7 @@ from censored_gp.datasets import CensoredDemand, four_stations, new_york, new_yo
 from censored_gp.observations import Observations
 from censored_gp.paper.models import (
     IGNORING,
+    NATURAL,
     SINGLE,
     build,
     covered,
@@ -44,8 +45,6 @@ PAPER_INDUCING = 128
 hour; what these leave out of it is hardly correlated between hours, and is kept as variance."""
 HALF = 5
 """Draws of every row that are done before more of any, and all draws of what stands beside them."""
-NATURAL = {"max_iterations": 30, "tolerance": 0.2}
-"""Settings of the natural engine: what is gained after these is no longer seen in a score."""
 STATIONS = ("3711", "379", "3386")
 FOUR_STATIONS = ("3711", "379", "3386", "2002")
 """The paper's own, of which the files at hand have one."""

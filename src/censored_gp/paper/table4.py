@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from censored_gp.paper import new_york
+from censored_gp.paper.models import NATURAL
 from censored_gp.paper.new_york import BLOCKS, CHAMPIONS, IGNORED, REFERENCES, ROWS, STATIONS
 from censored_gp.paper.page import (
     Scores,
@@ -114,7 +115,7 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
 
 
 def _protocol() -> str:
-    return PROTOCOL.format(**new_york.NATURAL, few=new_york.HALF)
+    return PROTOCOL.format(**NATURAL, few=new_york.HALF)
 
 
 CORRECTED = """\
