@@ -7,6 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from censored_gp.paper import synthetic, table4
+from censored_gp.paper.brief import brief
+from censored_gp.paper.runs import read_runs
+
 README = Path(__file__).resolve().parent.parent / "README.md"
 
 
@@ -23,3 +27,9 @@ def test_what_it_shows_runs(tmp_path, monkeypatch):
     assert np.all(said["low"] <= said["high"])
     assert np.all(said["filled"] >= said["world"].observed)
     assert said["metrics"].r2(said["demand"], said["world"].demand) > 0.6
+
+
+def test_its_table_of_results_is_that_of_the_runs():
+    folder = README.parent / "docs" / "results"
+    rows = (read_runs(study, folder) for study in (synthetic.STUDY, table4.STUDY))
+    assert brief(*rows) in README.read_text(encoding="utf-8")

@@ -97,7 +97,7 @@ def test_folds_are_whole_days_and_hold_every_day_once(data_folder):
 
 def test_table_3_has_both_stand_ins_and_the_papers_figures(data_folder):
     runs = table3.runs(1)
-    assert len(runs) == (3 + 4) * 6 * 3 * 5
+    assert len(runs) == (3 + 3) * 6 * 3 * 5
     text = table3.section(made_up(table3.STUDY, runs, lambda r: -best_is_last(r)))
     assert "### Birmingham car parks" in text
     assert "### New York areas" in text
@@ -180,3 +180,11 @@ def test_shares_average_over_draws():
     np.testing.assert_allclose(means, 0.5)
     np.testing.assert_allclose(errors, 0.5)
     np.testing.assert_allclose(shares.pit_shares(rows, "CGP"), 0.5)
+
+
+def test_limits_that_are_independent_of_demand_have_a_gap_of_their_own():
+    runs = new_york.runs(1)
+    text = table4.section(made_up(table4.STUDY, runs, lambda r: 1.0 + (r["data"] == "truth")))
+    part = text.split("### With limits")[1].split("###")[0]
+    assert part.count("| gaussian HMOCGP |") == 2 * len(new_york.STATIONS)
+    assert "the paper's kernels" not in part

@@ -6,6 +6,7 @@ from censored_gp.datasets.demand import (
     LimitedDemand,
     censor,
     probability_of_running_out,
+    with_independent_limits,
 )
 from censored_gp.datasets.download import cache_folder, fetch
 from censored_gp.datasets.folder import FOLDER_VARIABLE, data_folder
@@ -48,5 +49,6 @@ __all__ = [
     "new_york",
     "new_york_2016",
     "probability_of_running_out",
+    "with_independent_limits",
     "with_partner",
 ]

@@ -1,5 +1,6 @@
 """Demand of which part was hidden, by a draw or by a capacity, while the truth is kept aside."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +18,9 @@ Columns: TypeAlias = dict[str, Shaped[np.ndarray, " N"]]
 
 OFFSET = 5.0
 """The paper's: an hour is censored with probability `1 - sigmoid(dropoffs - pickups + 5)`."""
+HOURS_OF_A_DAY = 24
+MOST_SUPPLY = 1.2
+"""Of supply that is independent of demand: most of it, as a share of another day's demand."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,33 @@ def censor(
     share = rng.uniform(size=truth.shape)
     shown = np.floor(share * (truth + 1)) if whole_numbers else share * truth
     return np.where(censored, shown, truth), censored
+
+
+def with_independent_limits(data: CensoredDemand, seed: int) -> CensoredDemand:
+    """Return the same demand with limits that know nothing of it, in the same hours.
+
+    The paper's rule shows a share of the truth: a low figure speaks of low demand. Here an hour
+    that it censors has a supply, a share (up to 1.2) of the demand at the same hour of another
+    day, drawn at random. It is censored where that is less than the truth; elsewhere it is seen
+    whole.
+
+    >>> time = np.arange(np.datetime64("2018-06-01T00"), np.datetime64("2018-06-06T00"))
+    >>> truth, flags = np.full((120, 1), 9.0), np.ones((120, 1), bool)
+    >>> rule = CensoredDemand(("a",), time, {}, truth, truth, flags, (100, 10, 10))
+    >>> found = with_independent_limits(rule, seed=0)
+    >>> bool((found.observed[found.censored] < 9).all()), bool(0.6 < found.censored.mean() < 0.9)
+    (True, True)
+    """
+    rng = np.random.default_rng([seed, 1])
+    rows = np.arange(len(data.truth))
+    hour = data.time.astype("datetime64[h]").astype(int) % HOURS_OF_A_DAY
+    limit = np.empty_like(data.truth)
+    for row in rows:
+        other = rng.choice(rows[(hour == hour[row]) & (rows != row)])
+        limit[row] = np.floor(rng.uniform(0.0, MOST_SUPPLY) * data.truth[other])
+    censored = data.censored & (limit < data.truth)
+    observed = np.where(censored, limit, data.truth)
+    return dataclasses.replace(data, observed=observed, censored=censored)
 
 
 def probability_of_running_out(

@@ -10,7 +10,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 from threadpoolctl import threadpool_limits
 
-from censored_gp.datasets import CensoredDemand, four_stations, new_york, new_york_2016
+from censored_gp.datasets import (
+    CensoredDemand,
+    four_stations,
+    new_york,
+    new_york_2016,
+    with_independent_limits,
+)
 from censored_gp.observations import Observations
 from censored_gp.paper.models import (
     IGNORING,
@@ -63,6 +69,8 @@ CHAMPIONS = {"gaussian": "HMOCGP", "poisson": "MOCGP", "negative_binomial": "HMO
 IGNORED = {("gaussian", "HMOCGP"): IGNORING, ("negative_binomial", "HMOCGP"): IGNORING,
            ("gaussian", "MOCGP"): "MONCGP", ("poisson", "MOCGP"): "MONCGP"}  # fmt: skip
 """The same model taking records at their word."""
+FEW = 3
+"""Draws with limits that are independent of demand."""
 SEEN = ("observed", "uncensored", "truth")
 REFERENCES = tuple((method, seen) for method in ("hour-of-week mean", "boosting") for seen in SEEN)
 
@@ -73,8 +81,10 @@ def stations(settings: Settings) -> CensoredDemand:
     if settings["partner"] == "downloaded":
         return four_stations(draw, progress=False)[settings["station"]]
     if settings["station"] == "3711":
-        return new_york(draw, corrected=settings["partner"] == "corrected")
-    return new_york_2016(settings["station"], draw)
+        found = new_york(draw, corrected=settings["partner"] == "corrected")
+    else:
+        found = new_york_2016(settings["station"], draw)
+    return with_independent_limits(found, draw) if settings["data"] == "limits" else found
 
 
 def censoring(station: str, draws: Sequence[int]) -> tuple[float, float, float]:
@@ -84,7 +94,7 @@ def censoring(station: str, draws: Sequence[int]) -> tuple[float, float, float]:
     """
     found = []
     for draw in draws:
-        data = stations({"station": station, "partner": "published", "draw": draw})
+        data = stations(_run(station, draw, "-", "-", "-"))
         hours = np.flatnonzero(data.censored[data.train, 0])
         truth, seen = data.truth[data.train, 0][hours], data.observed[data.train, 0][hours]
         share = len(hours) / (data.train.stop - data.train.start)
@@ -237,7 +247,7 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return all runs: rows, oracles, the corrected partner and simple methods.
 
     >>> len(runs(10)), len(runs(1, "svi"))
-    (1174, 152)
+    (1246, 176)
     """
     block_rows = [(b, f, m) for f, m in ROWS for b in BLOCKS]
     ignoring = [(b, f, IGNORING) for (f, _), m in IGNORED.items() if m == IGNORING for b in BLOCKS]
@@ -252,6 +262,10 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
               for s in STATIONS]  # fmt: skip
     found += [_run("3711", d, b, f, m, partner="corrected", engine=engine)
               for b, f, m in block_rows if m not in SINGLE for d in few]  # fmt: skip
+    both = dict.fromkeys((f, m) for (f, ours), ignoring in IGNORED.items()
+                         for m in (ours, ignoring))  # fmt: skip
+    found += [_run(s, d, "own", f, m, data="limits", engine=engine) for f, m in both
+              for d in range(min(draws, FEW)) for s in STATIONS]  # fmt: skip
     simple = [_run(s, d, "-", "-", method, data=seen, engine="-")
               for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
     # A study that is stopped half-way has some draws of every row, not all draws of some rows.
