@@ -77,6 +77,8 @@ class Trial:
             table = table.assign(output=table[self.by].astype(str))
             names = self.only.split(",") if self.only else sorted(table["output"].unique())
         table = table.dropna(subset=[self.value, *self.inputs])
+        # Where it is not known whether a value was censored it is a bound, as for the command line.
+        table = table.assign(**{self.flag: table[self.flag].fillna(1)})
         values, flags = (
             table.pivot_table(index=self.time, columns="output", values=column)[names].to_numpy()
             for column in (self.value, self.flag)
@@ -173,6 +175,7 @@ def report_seconds(trial: Trial) -> tuple[float, float]:
             own = os.environ | {"CENSORED_GP_CACHE": str(Path(folder, "compiled"))}
             subprocess.run(command, check=True, env=own, stdout=subprocess.DEVNULL)
             found.append(time.perf_counter() - start)
+            print(f"{found[-1]:.0f} s", file=sys.stderr)
     return found[0], found[1]
 
 

@@ -23,7 +23,7 @@ from censored_gp.inference.elbo import (
     Sites,
     evaluate,
 )
-from censored_gp.inference.information import assemble, information
+from censored_gp.inference.information import MOST_COUPLED, assemble, information
 from censored_gp.inference.report import Progress, Report, silent
 from censored_gp.inference.task import Task
 from censored_gp.inference.vectors import Vector, from_vector, to_vector
@@ -42,6 +42,8 @@ WORTH_REFINING = 1.2
 """How many times as many inducing inputs there must be for a climb to go on with them."""
 INFORMATION_AGE = 2
 """Steps for which the curvature is kept: it changes slowly, and costs as much as an evaluation."""
+INFORMATION_AGE_OF_MANY = 4
+"""The same where it is computed output by output: it costs more, and says less."""
 LEAST_SLACK = 0.02
 """By how much (nats) the bound may fall in a step in any case: the sites lag behind a little."""
 FIRST_JITTER = 1e-9
@@ -105,7 +107,7 @@ class Climb:
     def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
         self.problem, self.settings = problem, settings
         self.jitter = np.asarray(jitter)
-        self.ascent, self.information, self.age = Ascent(), np.zeros((0, 0)), INFORMATION_AGE
+        self.ascent, self.information, self.age = Ascent(), np.zeros((0, 0)), 0
         self.rho, self.calm, self.refused = 1.0, 0, 0
         self.none = settings.tolerance + settings.tolerance_per_cell * problem.cells
         self.trace: list[float] = []
@@ -168,13 +170,14 @@ class Climb:
 
     def _curvature(self, state: State) -> Float[np.ndarray, "P P"]:
         """Return the information about the hyper-parameters; it may be from some steps ago."""
-        if self.age >= INFORMATION_AGE:
+        if self.age == 0:
             found = information_compiled(
                 state.free, state.sites, state.evaluation.weights, self.problem, self.jitter
             )
             self.information = assemble(state.free, found, state.evaluation.scores)
-            self.age = 0
-        self.age += 1
+            outputs = max(lmc.mean.shape[1] for lmc in state.free.values())
+            self.age = INFORMATION_AGE if outputs <= MOST_COUPLED else INFORMATION_AGE_OF_MANY
+        self.age -= 1
         return self.information
 
     def _mixed(self, state: State) -> dict[str, Sites]:
