@@ -331,8 +331,12 @@ class Likelihood(eqx.Module):
             log_u,
             log_rest,
             self.support,
-            self.mean(*each),
+            self._centre(*each),
         )
+
+    def _centre(self, *theta: Any) -> Float[Array, "*#batch"] | None:
+        """Return the mean to begin a search at, unless it is itself made of quantiles."""
+        return None if type(self).mean is Likelihood.mean else self.mean(*theta)
 
     def _quantile_within(
         self, log_u: Array, log_rest: Array, lower: Any, upper: Any, *theta: Any
