@@ -23,7 +23,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -121,7 +120,9 @@ def _known(
     return Observations(lower, upper, names)
 
 
-def impose(known: Observations, side: str, seed: int) -> tuple[Observations, Any]:
+def impose(
+    known: Observations, side: str, seed: int
+) -> tuple[Observations, Bool[np.ndarray, "N D"]]:
     """Censor more cells by limits that do not depend on them; return which, too."""
     rng = np.random.default_rng(seed)
     lower, upper = known.lower.copy(), known.upper.copy()

@@ -258,11 +258,15 @@ def test_couplings_can_be_read(pair):
 
 
 def test_uncoupled_outputs_are_learned_alone(world, single):
-    both = fresh(single).set_params(coupled=False).fit(world.X, world.y, world.censored)
+    # To the end: how early a climb may stop depends on the number of cells.
+    patient = fresh(single).set_params(
+        engine_settings={"tolerance": 1e-3, "tolerance_per_cell": 0.0}
+    )
+    both = fresh(patient).set_params(coupled=False).fit(world.X, world.y, world.censored)
+    alone = patient.fit(world.X, world.y[:, 0], world.censored[:, 0])
     np.testing.assert_array_equal(both.correlations(), np.eye(2))
     assert [part.outputs for part in both.coregionalization()] == [("y0",), ("y1",)]
-    # Each climb ends where its own bound has settled.
-    np.testing.assert_allclose(both.predict(world.X)[:, 0], single.predict(world.X), atol=1e-2)
+    np.testing.assert_allclose(both.predict(world.X)[:, 0], alone.predict(world.X), atol=2e-3)
 
 
 def test_outputs_may_have_different_families(world, begin):

@@ -326,7 +326,7 @@ def _check_values(settings: Any) -> None:
             _check_positive(name, value, field.name in MAY_BE_ZERO)
 
 
-MAY_BE_ZERO = ("seed", "tolerance", "warm_up", "warmup")
+MAY_BE_ZERO = ("seed", "tolerance", "tolerance_per_cell", "warm_up", "warmup")
 """Settings of engines that need not be positive."""
 
 

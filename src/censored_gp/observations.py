@@ -7,6 +7,7 @@ flags, NaN, capacities and detection limits become bounds here, at the edge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,6 +200,16 @@ class Observations:
         """Some of the rows: a slice, an array of positions or a mask."""
         index = [index] if isinstance(index, int | np.integer) else index
         return Observations(self.lower[index], self.upper[index], self.names, self.flat)
+
+    def outputs(self, places: Sequence[int]) -> Observations:
+        """Some of the outputs, by their positions.
+
+        >>> Observations([[1.0, 2.0]], [[1.0, 2.0]], ("a", "b")).outputs([1]).names
+        ('b',)
+        """
+        chosen = list(places)
+        names = tuple(self.names[place] for place in chosen)
+        return Observations(self.lower[:, chosen], self.upper[:, chosen], names)
 
     def summary(self) -> str:
         """What is known, in words, output by output."""

@@ -75,13 +75,12 @@ class Prediction:
 
     def of_outputs(self, places: Sequence[int]) -> Prediction:
         """Return the same for some of the outputs: what is asked of it costs that much less."""
-        one = list(places)
-        units = Units(self._units.shift[one], self._units.scale[one])
-        names, bounds = tuple(self.names[place] for place in one), self._bounds
-        if bounds is not None:
-            bounds = Observations(bounds.lower[:, one], bounds.upper[:, one], names)
+        chosen = list(places)
+        units = Units(self._units.shift[chosen], self._units.scale[chosen])
+        names = tuple(self.names[place] for place in chosen)
+        bounds = None if self._bounds is None else self._bounds.outputs(chosen)
         some = Prediction(self._posterior, units, self._inputs, names, bounds)
-        some._outputs = tuple(self._outputs[place] for place in one)
+        some._outputs = tuple(self._outputs[place] for place in chosen)
         return some
 
     @property
@@ -161,8 +160,8 @@ class Prediction:
         random = np.random.default_rng(random_state)
         key, own = jax.random.split(jax.random.key(int(random.integers(2**31))))
         size = len(self._inputs)
-        inputs = _pad(self._inputs, bucket(size) - size)
         if joint:
+            inputs = _pad(self._inputs, bucket(size) - size)
             latent = _draw_latent(self._posterior, own, inputs, count)
         else:
             latent = self._draw_nodes(random, count)

@@ -129,8 +129,8 @@ def with_independent_limits(data: CensoredDemand, seed: int) -> CensoredDemand:
 
     The paper's rule shows a share of the truth: a low figure speaks of low demand. Here an hour
     that it censors has a supply, a share (up to 1.2) of the demand at the same hour of another
-    day, drawn at random. It is censored where that is less than the truth; elsewhere it is seen
-    whole.
+    day of those to train on, drawn at random. It is censored where that is less than the truth;
+    elsewhere it is seen whole.
 
     >>> time = np.arange(np.datetime64("2018-06-01T00"), np.datetime64("2018-06-06T00"))
     >>> truth, flags = np.full((120, 1), 9.0), np.ones((120, 1), bool)
@@ -144,7 +144,9 @@ def with_independent_limits(data: CensoredDemand, seed: int) -> CensoredDemand:
     hour = data.time.astype("datetime64[h]").astype(int) % HOURS_OF_A_DAY
     limit = np.empty_like(data.truth)
     for row in rows:
-        other = rng.choice(rows[(hour == hour[row]) & (rows != row)])
+        # Of days to train on only: a limit must not tell what is to be predicted.
+        alike = (hour == hour[row]) & (rows != row) & (rows < data.train.stop)
+        other = rng.choice(rows[alike])
         limit[row] = np.floor(rng.uniform(0.0, MOST_SUPPLY) * data.truth[other])
     censored = data.censored & (limit < data.truth)
     observed = np.where(censored, limit, data.truth)

@@ -58,7 +58,7 @@ class NaturalSettings:
     tolerance: float = 0.02
     """A change of the bound (nats) that is none, besides ..."""
     tolerance_per_cell: float = 5e-5
-    """... so much for each observed cell: less is not seen in a prediction."""
+    """... so much for each observed cell."""
     warm_up: int = 3
     """Site steps before the hyper-parameters move."""
     learn: bool = True
@@ -109,7 +109,7 @@ class Climb:
         self.jitter = np.asarray(jitter)
         self.ascent, self.information, self.age = Ascent(), np.zeros((0, 0)), 0
         self.rho, self.calm, self.refused = 1.0, 0, 0
-        self.none = settings.tolerance + settings.tolerance_per_cell * problem.cells
+        self.settled = settings.tolerance + settings.tolerance_per_cell * problem.cells
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
@@ -186,7 +186,7 @@ class Climb:
 
     def _settle(self, change: float) -> None:
         """Count how many iterations in a row had next to nothing to gain."""
-        self.calm = self.calm + 1 if abs(change) < self.none else 0
+        self.calm = self.calm + 1 if abs(change) < self.settled else 0
 
 
 MESSAGES = {

@@ -80,6 +80,7 @@ own links, and as further input rain (3711) or the day's temperature (379, 3386)
 takes at most {max_iterations} steps, and stops when the bound changes by less than {tolerance}
 nats. What ignores censoring for the gap below, and what has station 366 corrected, has {few} draws.
 NLPD of a Gaussian is that of a density, not to be held against that of counts. CRPS is from draws.
+Seconds are medians of wall time on a machine that may have done other work, too.
 Censored hours are those of the training data; the intervals there are given the bound, for models
 that use it. By the rule above, what a censored hour shows is a share of the truth, so that a low
 figure speaks of a low demand; censored likelihoods, the paper's and ours, take it for a limit that
@@ -114,8 +115,9 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
         parts += [_rows_table(_with_single(own), block, "3711") for block in BLOCKS]
     parts += _downloaded(own)
     parts += ["### How much of the censoring gap is closed", GAP, _gaps(own)]
-    parts += ["### With limits that are independent of demand", LIMITS, _gaps(own, "limits")]
-    parts.append(_coverage_with_limits(own))
+    if any(row["data"] == "limits" for row in own):
+        parts += ["### With limits that are independent of demand", LIMITS, _gaps(own, "limits")]
+        parts.append(_coverage_with_limits(own))
     parts += ["### In words", bulleted(_words(own)), effort(own)]
     return "\n\n".join(part for part in parts if part)
 
@@ -136,8 +138,9 @@ LIMITS = f"""\
 Why the gap is not closed everywhere: the rule shows a share of the truth, which censored
 likelihoods take for a limit, and where most hours of one kind are censored nothing holds their
 estimates down. To see whether that is the reason, the same hours get a limit that has nothing to do
-with their own demand: a share, up to {MOST_SUPPLY}, of the demand at the same hour of another day.
-An hour is censored if that is less than the truth. {new_york.FEW} draws, the package's defaults."""
+with their own demand: a share, up to {MOST_SUPPLY}, of the demand at the same hour of another
+training day. An hour is censored if that is less than the truth. {new_york.FEW} draws, the
+package's defaults."""
 
 
 def _coverage_with_limits(rows: Sequence[Row]) -> str:
