@@ -15,9 +15,11 @@ from jaxtyping import Bool, Float
 from censored_gp.tables import as_numbers, first_problem, listed, read_table, shape_of
 
 __all__ = [
+    "ACCEPTED",
     "Cells",
     "Seen",
     "check_same_names",
+    "check_side",
     "read",
     "read_flags",
     "read_like",
@@ -28,6 +30,9 @@ __all__ = [
 ]
 
 Cells = Float[np.ndarray, "N D"]
+ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1), "share": (0, 1)}
+"""Flags by what a plain one says."""
+MEANING = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
 
 
 class Seen(NamedTuple):
@@ -84,15 +89,23 @@ def read_flags(data: Any, seen: Seen, accepted: tuple[int, ...]) -> Cells:
     """Flags of the accepted values; at a missing value the flag does not matter."""
     flags = read_like(data, seen, "Flag")
     flags = np.where(np.isnan(seen.values) & np.isnan(flags), 0.0, flags)
-    meaning = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
     refuse_where(
         ~np.isin(flags, accepted),
         seen.names,
         flags,
-        f"Accepted flags are {', '.join(meaning[flag] for flag in accepted)}.",
+        f"Accepted flags are {', '.join(MEANING[flag] for flag in accepted)}.",
         noun="Flag of output",
     )
     return flags
+
+
+def check_side(side: str) -> None:
+    """Refuse a side that is none."""
+    if side not in ACCEPTED:
+        raise ValueError(
+            f'side: found {side!r}. Accepted is "right" (a censored value is at least what was '
+            'recorded), "left" (at most) or "share" (a random share of the truth was counted).'
+        )
 
 
 def spread_out(limit: Any, seen: Seen, what: str) -> Cells:

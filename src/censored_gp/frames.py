@@ -132,11 +132,7 @@ def _read_long(table: Opened, wide: Layout, by: Any, spec: Spec) -> Training:
     output = np.array([place[label] for label in labels])
     columns = {label: _input(table, label, layout.time) for label in layout.columns}
     first, row = rows_of_long(columns, output, layout.time, distinct)
-    lower, upper = (
-        np.full((len(first), len(distinct)), end, dtype=float) for end in (-np.inf, np.inf)
-    )
-    lower[row, output], upper[row, output] = cells.lower[:, 0], cells.upper[:, 0]
-    seen = Observations(lower, upper, tuple(map(str, distinct)))
+    seen = _spread(cells, (len(first), len(distinct)), (row, output), distinct)
     inputs = {str(label): taken(column, first) for label, column in columns.items()}
     keys = Kept.of(_keys(table, layout))
     return Training(layout, Rows(keys, row, output), inputs, seen)
@@ -168,10 +164,18 @@ def read_truth(data: Any, layout: Layout) -> Observations:
         return read_cells(table, layout.outputs, layout.spec)
     cells = read_cells(table, (layout.value,), layout.spec, keys=labels_of(table, layout.by))
     shape = (len(table), len(layout.outputs))
-    lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
     where = (np.arange(len(table)), _known_labels(table, layout))
+    return _spread(cells, shape, where, layout.outputs)
+
+
+def _spread(
+    cells: Observations, shape: tuple[int, int], where: tuple[Any, Any], outputs: Sequence[Any]
+) -> Observations:
+    """Put the rows of one column into the cells of a table in which all else is missing."""
+    lower, upper, share = np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape, bool)
     lower[where], upper[where] = cells.lower[:, 0], cells.upper[:, 0]
-    return Observations(lower, upper, tuple(map(str, layout.outputs)))
+    share[where] = cells.is_share[:, 0]
+    return Observations(lower, upper, tuple(map(str, outputs)), is_share=share)
 
 
 def values_of(

@@ -243,7 +243,8 @@ def scores(
 def _read(truth: Truth, like: Cells) -> tuple[Cells, Cells, Bool[np.ndarray, "N D"]]:
     """Return the bounds of the truth, infinite where it is unknown, and where it is known."""
     if isinstance(truth, Observations):
-        lower, upper = truth.lower, truth.upper
+        # How much was counted by chance is no bound that a prediction could be held against.
+        lower, upper = np.where(truth.is_share, -np.inf, truth.lower), truth.upper
     else:
         values = _columns(truth)
         lower = np.where(np.isnan(values), -np.inf, values)

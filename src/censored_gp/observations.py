@@ -3,20 +3,25 @@
 `lower == upper` is exact, `upper = inf` right-censored, `lower = -inf` left-censored, both finite
 and different interval-censored, both infinite missing. There are no flags and no NaN inside:
 flags, NaN, capacities and detection limits become bounds here, at the edge.
+
+A right-censored count may be more than a bound: if counting stopped at a random moment, what was
+counted is a random share of the truth, and speaks of it. Such cells are marked as shares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from censored_gp.cells import (
+    ACCEPTED,
     Cells,
     Seen,
+    check_side,
     read,
     read_flags,
     read_like,
@@ -52,6 +57,8 @@ class Observations:
     names: tuple[str, ...] = ()
     flat: bool | None = None
     """Whether they came as a flat array: results for them are then flat, too."""
+    is_share: Bool[np.ndarray, "N D"] = field(default_factory=lambda: np.zeros((1, 1), dtype=bool))
+    """Where a right-censored count is a random share of the truth; one flag stands for all."""
 
     def __post_init__(self) -> None:
         lower, upper = (_as_cells(bound) for bound in (self.lower, self.upper))
@@ -59,7 +66,8 @@ class Observations:
         _check_shapes(lower, upper, names)
         _check_bounds(lower, upper, names)
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
-        values = {"lower": lower, "upper": upper, "names": names, "flat": flat}
+        share = _as_shares(self.is_share, lower, upper)
+        values = {"lower": lower, "upper": upper, "names": names, "flat": flat, "is_share": share}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -77,17 +85,24 @@ class Observations:
 
         With `side="left"`, 1 or True is "at most y" (and -1 nothing). NaN in y is missing. With
         `strict`, for counts, it is "more than y" and "less than y".
+
+        With `side="share"`, 1 or True is a count that was made until a moment that had nothing to
+        do with demand, somewhere in the period (a counter failed, a shop closed early): any share
+        of the truth was equally likely to be seen. A low figure then speaks of a low truth.
+
+        >>> Observations.from_flags([3, 1], [0, 1], side="share").is_share[:, 0]
+        array([False,  True])
         """
-        if side not in ("right", "left"):
-            raise ValueError(f'side: found {side!r}. Accepted is "right" or "left".')
+        check_side(side)
         seen = read_values(y)
-        flags = read_flags(censored, seen, (0, 1) if side == "left" else (-1, 0, 1))
+        flags = read_flags(censored, seen, ACCEPTED[side])
         flags = -flags if side == "left" else flags
         if strict:
             _check_whole(seen, flags)
         lower = np.where(flags == -1, -np.inf, seen.values + (strict & (flags == 1)))
         upper = np.where(flags == 1, np.inf, seen.values - (strict & (flags == -1)))
-        return cls(*_with_missing(seen, lower, upper))
+        share = (flags == 1) & (side == "share") & ~np.isnan(seen.values)
+        return cls(*_with_missing(seen, lower, upper), is_share=share)
 
     @classmethod
     def from_bounds(cls, lower: Any, upper: Any) -> Observations:
@@ -199,7 +214,8 @@ class Observations:
     def rows(self, index: Any) -> Observations:
         """Some of the rows: a slice, an array of positions or a mask."""
         index = [index] if isinstance(index, int | np.integer) else index
-        return Observations(self.lower[index], self.upper[index], self.names, self.flat)
+        share = self.is_share[index]
+        return Observations(self.lower[index], self.upper[index], self.names, self.flat, share)
 
     def outputs(self, places: Sequence[int]) -> Observations:
         """Some of the outputs, by their positions.
@@ -209,7 +225,8 @@ class Observations:
         """
         chosen = list(places)
         names = tuple(self.names[place] for place in chosen)
-        return Observations(self.lower[:, chosen], self.upper[:, chosen], names)
+        ends, share = (self.lower[:, chosen], self.upper[:, chosen]), self.is_share[:, chosen]
+        return Observations(*ends, names, is_share=share)
 
     def summary(self) -> str:
         """What is known, in words, output by output."""
@@ -218,7 +235,9 @@ class Observations:
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
         for d, name in enumerate(self.names):
             known = [f"{counts[k][d]} {words}" for k, words in KINDS.items() if counts[k][d]]
-            lines.append(f"  {name}: {', '.join(known) or 'no rows'}")
+            shares = self.is_share[:, d].sum()
+            told = f"; {shares} of the bounds are a share of the truth" if shares else ""
+            lines.append(f"  {name}: {', '.join(known) or 'no rows'}{told}")
         return "\n".join(lines)
 
     def require_observed(self) -> None:
@@ -270,6 +289,15 @@ def _as_cells(bound: Any) -> Cells:
             "least one output."
         )
     return cells
+
+
+def _as_shares(share: Any, lower: Cells, upper: Cells) -> Bool[np.ndarray, "N D"]:
+    """Return which cells are shares; only right-censored ones can be."""
+    share = np.array(share, dtype=bool)
+    found = np.broadcast_to(share[:, None] if share.ndim == 1 else share, lower.shape)
+    if np.any(found & ~(np.isfinite(lower) & np.isposinf(upper))):
+        raise ValueError("Shares: found one that is not right-censored. Accepted are lower bounds.")
+    return found
 
 
 def _default_names(number: int) -> tuple[str, ...]:

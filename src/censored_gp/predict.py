@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
+from censored_gp.likelihoods.shares import given_share
 from censored_gp.mixture import Mixture, RoleMean, answers, coarse, drawn_cells, log_cdf, slices
 from censored_gp.model import Units
 from censored_gp.observations import Observations
@@ -170,13 +171,14 @@ class Prediction:
             # What was seen exactly needs no drawing.
             drawn[:] = self._bounds.lower
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):
-            key, own = jax.random.split(key)
-            place = self._open_cells()[:, outputs].ravel()
             bounds = [np.broadcast_to(b.ravel(), (count, b.size)) for b in self._cut(outputs)]
-            parts = [values[:, place].ravel() for values in (*gamma, *bounds)]
-            found = drawn_cells(likelihood, own, parts[: len(gamma)], parts[len(gamma) :])
             cells = drawn[:, :, outputs].reshape(count, -1)
-            cells[:, place] = found.reshape(count, -1)
+            for family, place in self._by_kind(likelihood, outputs):
+                key, own = jax.random.split(key)
+                open_ = place & self._open_cells()[:, outputs].ravel()
+                parts = [values[:, open_].ravel() for values in (*gamma, *bounds)]
+                found = drawn_cells(family, own, parts[: len(gamma)], parts[len(gamma) :])
+                cells[:, open_] = found.reshape(count, -1)
             drawn[:, :, outputs] = cells.reshape(count, size, -1)
         return self._units.shift + self._units.scale * drawn
 
@@ -204,6 +206,19 @@ class Prediction:
         if self._bounds is None:
             return ()
         return self._bounds.lower[rows][:, outputs], self._bounds.upper[rows][:, outputs]
+
+    def _by_kind(
+        self, likelihood: Likelihood, outputs: list[int], rows: slice = slice(None)
+    ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"]]]:
+        """Yield what the cells of a likelihood are drawn from, with the cells: shares are apart."""
+        if self._bounds is None:
+            yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool)
+            return
+        share = self._bounds.is_share[rows][:, outputs].ravel()
+        if not share.all():
+            yield likelihood, ~share
+        if share.any():
+            yield given_share(likelihood), share
 
     def _by_likelihood(
         self, latent: Latent, size: int
@@ -284,11 +299,17 @@ class Prediction:
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):
             own = tuple(a[rows][:, outputs].ravel() for a in arguments)
             cut = tuple(b.ravel() for b in self._cut(outputs, rows))
-            each = answers(likelihood, gamma, np.asarray(mass), cut, question, own, settings)
-            if not found:
-                found = [np.empty((size, self.shape[1])) for _ in each]
-            for answer, part in zip(found, each, strict=True):
-                answer[:, outputs] = part.reshape(size, -1)
+            for family, place in self._by_kind(likelihood, outputs, rows):
+                some, bounds, about = (
+                    tuple(a[..., place] for a in each) for each in (gamma, cut, own)
+                )
+                each = answers(family, some, np.asarray(mass), bounds, question, about, settings)
+                if not found:
+                    found = [np.empty((size, self.shape[1])) for _ in each]
+                for answer, part in zip(found, each, strict=True):
+                    cells = answer[:, outputs].ravel()
+                    cells[place] = part
+                    answer[:, outputs] = cells.reshape(size, -1)
         return found
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from censored_gp.cells import ACCEPTED, check_side
 from censored_gp.natives import Opened
 from censored_gp.observations import Observations
 from censored_gp.tables import Column, as_numbers, first_problem, listed, read_table
@@ -35,11 +36,7 @@ class Spec:
     side: str = "right"
 
     def __post_init__(self) -> None:
-        if self.side not in ("right", "left"):
-            raise ValueError(
-                f'side: found {self.side!r}. Accepted is "right" (a censored value is at least '
-                'what was recorded) or "left" (at most).'
-            )
+        check_side(self.side)
 
 
 def read_cells(table: Opened, outputs: Sequence[Any], spec: Spec, keys: Any = None) -> Observations:
@@ -68,7 +65,7 @@ def read_cells(table: Opened, outputs: Sequence[Any], spec: Spec, keys: Any = No
     capacity = _cells(table, outputs, spec.capacity, "Capacity", keys)
     _check_capacity(values, flags, capacity, names)
     if flags is not None:
-        return Observations.from_flags(y, _named(names, flags))
+        return Observations.from_flags(y, _named(names, flags), side=spec.side)
     if capacity is not None:
         return Observations.from_capacity(y, np.stack(capacity, axis=1))
     return Observations.exact(y)
@@ -106,22 +103,21 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
         column = column._replace(values=np.array(read, dtype=object))
     numbers = as_numbers(column, "Flag")
     numbers = _with_unknown(np.where(np.isnan(values), 0.0, numbers), column.name, side)
-    accepted = (0, 1) if side == "left" else (-1, 0, 1)
-    problem = first_problem(~np.isin(numbers, accepted)[:, None], [column.name], "Flag")
+    problem = first_problem(~np.isin(numbers, ACCEPTED[side])[:, None], [column.name], "Flag")
     if problem:
         row, _, place = problem
         raise ValueError(
             f"{place}: found {numbers[row]:g}. Accepted are True or 1 (censored) and False or 0 "
             "(exact)" + (", and -1 (at most the value)." if side == "right" else ".")
         )
-    return -numbers if side == "left" else numbers
+    return numbers
 
 
 def _with_unknown(numbers: Numbers, name: str, side: str) -> Numbers:
     """Take a value whose flag is missing for a bound: that it is, whether censored or not."""
     unknown = np.isnan(numbers)
     if unknown.any():
-        bound = "at least" if side == "right" else "at most"
+        bound = {"right": "at least", "left": "at most", "share": "a share"}[side]
         warn(
             f"Flag {name!r} is missing in {unknown.sum()} row(s), the first of them row "
             f"{int(np.argmax(unknown))}: as it is not known whether these values were censored, "

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from censored_gp import cells
 from censored_gp.inference import terms
 from censored_gp.likelihoods import Likelihood
+from censored_gp.likelihoods.shares import knows_shares
 from censored_gp.observations import Observations
 from censored_gp.tables import first_problem, listed
 
@@ -150,7 +151,9 @@ def as_seen(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> 
     columns = [_at_its_word(observations, d, each) for d, each in enumerate(likelihoods)]
     values = np.stack(columns, axis=1)
     lower, upper = (np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf))
-    return dataclasses.replace(observations, lower=lower, upper=upper)
+    return dataclasses.replace(
+        observations, lower=lower, upper=upper, is_share=np.zeros_like(observations.is_share)
+    )
 
 
 def _at_its_word(
@@ -184,6 +187,7 @@ def _check_support(observations: Observations, likelihoods: tuple[Likelihood, ..
     for d, likelihood in enumerate(likelihoods):
         _check_exact(observations, d, likelihood)
         _check_possible(observations, d, likelihood)
+        _check_shares(observations, d, likelihood)
 
 
 def _check_exact(observations: Observations, d: int, likelihood: Likelihood) -> None:
@@ -207,6 +211,19 @@ def _check_possible(observations: Observations, d: int, likelihood: Likelihood) 
         likelihood,
         lambda row: f"from {lower[row]:g} to {upper[row]:g}, where no such value lies",
     )
+
+
+def _check_shares(observations: Observations, d: int, likelihood: Likelihood) -> None:
+    """Refuse a share of what is no count, or that is none itself."""
+    share, values = observations.is_share[:, d], observations.lower[:, d]
+    if share.any() and not knows_shares(likelihood):
+        raise ValueError(
+            f"Output {observations.names[d]!r}: found {share.sum()} row(s) of which a share was "
+            f"counted, and the likelihood {type(likelihood).__name__}. Accepted are likelihoods of "
+            'counts: "poisson" or "negative_binomial". Choose one, or side="right".'
+        )
+    bad = share & ~likelihood.support.contains(values)
+    _refuse(bad, observations, d, likelihood, lambda row: f"a share of {values[row]:g}")
 
 
 def _refuse(

@@ -112,7 +112,9 @@ class Training:
     side: Annotated[
         str,
         _option(
-            "--side", metavar="SIDE", text="What a flag says: right (at least) or left (at most)."
+            "--side",
+            metavar="SIDE",
+            text="What a flag says: right (at least), left (at most) or share (counted in part).",
         ),
     ] = "right"
     likelihood: Annotated[

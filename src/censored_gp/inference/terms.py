@@ -1,7 +1,7 @@
 """The observed cells, sorted by likelihood and by kind, so that each is computed once and cheaply.
 
 A tail costs far more than a density, and a missing cell costs nothing: cells are therefore laid
-out flat, one list for every pair of likelihood and kind (exact, right, left, interval).
+out flat, one list for every pair of likelihood and kind (exact, right, left, interval, share).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from censored_gp.observations import Observations
 from censored_gp.quadrature import grid
 from censored_gp.runtime import bucket
 
-KINDS = ("exact", "right", "left", "interval")
+KINDS = ("exact", "right", "left", "interval", "share")
 NO_VARIANCE = 1e-20
 """A latent variance not above this is none: its slope would be lost in rounding, or be infinite."""
 
@@ -40,7 +40,7 @@ class Terms(eqx.Module):
     kind: str = eqx.field(static=True)
 
     def log_likelihood(self, *theta: Float[Array, "K S"]) -> Float[Array, "K S"]:
-        """Return log p(y | theta), or log P(lower <= Y <= upper | theta), of every cell."""
+        """Return the log probability, given theta, of what was seen of every cell."""
         lower, upper = jnp.asarray(self.lower)[:, None], jnp.asarray(self.upper)[:, None]
         if self.kind == "exact":
             return self.likelihood.log_density(lower, *theta)
@@ -48,6 +48,8 @@ class Terms(eqx.Module):
             return self.likelihood.log_at_least(lower, *theta)
         if self.kind == "left":
             return self.likelihood.log_cdf(upper, *theta)
+        if self.kind == "share":
+            return self.likelihood.log_share(lower, *theta)
         return self.likelihood.log_interval(lower, upper, *theta)
 
     def gather(self, by_role: dict[str, Float[Array, "N D"]]) -> Float[Array, "K J"]:
@@ -64,7 +66,8 @@ def collect_terms(
     """Sort the observed cells by likelihood and kind; missing cells are left out."""
     found = []
     seen = within_support(observations, likelihoods)
-    masks = (seen.is_exact, seen.is_right, seen.is_left, seen.is_interval)
+    share = seen.is_share
+    masks = (seen.is_exact, seen.is_right & ~share, seen.is_left, seen.is_interval, share)
     for likelihood in dict.fromkeys(likelihoods):
         members = np.array([other == likelihood for other in likelihoods])
         for kind, mask in zip(KINDS, masks, strict=True):
@@ -85,7 +88,8 @@ def within_support(observations: Observations, likelihoods: tuple[Likelihood, ..
     upper = np.where(discrete, np.floor(observations.upper), observations.upper)
     exact = lower == upper
     first, last = (np.array([getattr(s, end) for s in supports]) for end in ("lower", "upper"))
-    lower = np.where(~exact & (lower <= first), -np.inf, lower)
+    # Of a share, none at all says something too.
+    lower = np.where(~exact & ~observations.is_share & (lower <= first), -np.inf, lower)
     upper = np.where(~exact & (upper >= last), np.inf, upper)
     return dataclasses.replace(observations, lower=lower, upper=upper)
 

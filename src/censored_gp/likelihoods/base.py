@@ -170,6 +170,14 @@ class Likelihood(eqx.Module):
         """Return log P(Y >= y)."""
         return self.log_survival(self._just_below(y), *theta)
 
+    def log_share(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return log P(y was counted) of a count of which any share is equally likely to be.
+
+        That is the sum of P(k) / (k + 1) over k >= y. Families of counts may know it; data that
+        need it are refused by others.
+        """
+        raise NotImplementedError
+
     def log_interval(
         self,
         lower: Values,

@@ -17,6 +17,7 @@ from censored_gp.tails import (
     log_negative_binomial,
     log_odds_tails,
     log_poisson,
+    log_share,
 )
 
 
@@ -44,6 +45,10 @@ class Poisson(Likelihood):
         """Return both tails, which are the incomplete gamma functions of shape y + 1."""
         survival, cdf = log_gamma_tails(jnp.maximum(y, 0.0) + 1.0, rate)
         return _from_zero(y, cdf, survival)
+
+    def log_share(self, y: Values, rate: Values) -> Float[Array, "*#batch"]:
+        """Return log P(Y > y) - log(rate), since P(k) / (k + 1) = P(k + 1) / rate."""
+        return self.log_survival(y, rate) - jnp.log(rate)
 
     def mean(self, rate: Values) -> Float[Array, "*#batch"]:
         """Return the rate."""
@@ -111,6 +116,10 @@ class NegativeBinomial(Likelihood):
         """Return both tails, which are incomplete beta functions."""
         survival, cdf = log_odds_tails(jnp.maximum(y, 0.0) + 1.0, mean, dispersion)
         return _from_zero(y, cdf, survival)
+
+    def log_share(self, y: Values, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return the log of the probability of y averaged over the shares of the mean."""
+        return log_share(y, mean, dispersion)
 
     def mean(self, mean: Values, dispersion: Values) -> Float[Array, "*#batch"]:
         """Return the mean."""
@@ -188,6 +197,10 @@ class PaperNegativeBinomial(Likelihood):
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return both tails, which are incomplete beta functions."""
         return NegativeBinomial().log_tails(y, self.mean(mu, dispersion), dispersion)
+
+    def log_share(self, y: Values, mu: Values, dispersion: Values) -> Float[Array, "*#batch"]:
+        """Return that of the same count in its other parameters."""
+        return log_share(y, self.mean(mu, dispersion), dispersion)
 
     def mean(self, mu: Values, dispersion: Values) -> Float[Array, "*#batch"]:
         """Return r (1 - p) / p = exp(-mu dispersion) / dispersion."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -69,6 +70,8 @@ CHAMPIONS = {"gaussian": "HMOCGP", "poisson": "MOCGP", "negative_binomial": "HMO
 IGNORED = {("gaussian", "HMOCGP"): IGNORING, ("negative_binomial", "HMOCGP"): IGNORING,
            ("gaussian", "MOCGP"): "MONCGP", ("poisson", "MOCGP"): "MONCGP"}  # fmt: skip
 """The same model taking records at their word."""
+COUNTED = (("poisson", "MOCGP"), ("negative_binomial", "HMOCGP"))
+"""Of the rows those that can be told that what an hour shows is a share of its demand."""
 FEW = 3
 """Draws with limits that are independent of demand."""
 SEEN = ("observed", "uncensored", "truth")
@@ -152,11 +155,16 @@ def _model(settings: Settings, data: CensoredDemand, weather: tuple[str, ...]) -
 
 
 def _training(settings: Settings, data: CensoredDemand) -> Observations:
-    """Return what a model is fitted to: what was observed, or the truth (an oracle)."""
+    """Return what a model is fitted to: what was observed, or the truth (an oracle).
+
+    Of `share` it is what was observed, with the rule by which it was hidden.
+    """
     seen = data.observations(data.train)
     if settings["data"] == "truth":
         truth = data.truth[data.train]
         seen = Observations(truth, truth, data.names)
+    if settings["data"] == "share":
+        seen = dataclasses.replace(seen, is_share=seen.is_right)
     return seen_by(settings["model"], seen)
 
 
@@ -247,7 +255,7 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return all runs: rows, oracles, the corrected partner and simple methods.
 
     >>> len(runs(10)), len(runs(1, "svi"))
-    (1246, 176)
+    (1306, 188)
     """
     block_rows = [(b, f, m) for f, m in ROWS for b in BLOCKS]
     ignoring = [(b, f, IGNORING) for (f, _), m in IGNORED.items() if m == IGNORING for b in BLOCKS]
@@ -266,6 +274,8 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
                          for m in (ours, ignoring))  # fmt: skip
     found += [_run(s, d, "own", f, m, data="limits", engine=engine) for f, m in both
               for d in range(min(draws, FEW)) for s in STATIONS]  # fmt: skip
+    found += [_run(s, d, b, f, m, data="share", engine=engine) for f, m in COUNTED for b in BLOCKS
+              for d in few for s in STATIONS]  # fmt: skip
     simple = [_run(s, d, "-", "-", method, data=seen, engine="-")
               for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
     # A study that is stopped half-way has some draws of every row, not all draws of some rows.

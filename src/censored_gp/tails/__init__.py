@@ -6,6 +6,7 @@ from censored_gp.tails.gamma import log_gamma_kernel, log_gamma_tails
 from censored_gp.tails.interval import log_count_interval, log_interval
 from censored_gp.tails.negative_binomial import log_negative_binomial
 from censored_gp.tails.poisson import log_poisson
+from censored_gp.tails.share import log_share
 from censored_gp.tails.student import log_student, log_student_tails
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "log_odds_kernel",
     "log_odds_tails",
     "log_poisson",
+    "log_share",
     "log_student",
     "log_student_tails",
 ]

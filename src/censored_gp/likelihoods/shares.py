@@ -1,0 +1,110 @@
+"""What a count was, given how much of it was counted until a random moment.
+
+Any share is equally likely to be seen, so P(Y = y | v was seen) is proportional to P(y) / (y + 1)
+for y >= v: a distribution of its own, cut to what was seen like any other.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from censored_gp.likelihoods.base import Likelihood, Values
+from censored_gp.tails import log1mexp
+
+__all__ = ["given_share", "knows_shares"]
+
+SMALLEST = 1e-16
+"""Of a lower tail: it is a difference of upper ones."""
+Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
+
+
+def knows_shares(likelihood: Likelihood) -> bool:
+    """Whether a family says how likely a share of its counts is.
+
+    >>> from censored_gp.likelihoods import Gaussian, Poisson
+    >>> knows_shares(Poisson()), knows_shares(Gaussian())
+    (True, False)
+    """
+    return type(likelihood).log_share is not Likelihood.log_share
+
+
+class GivenShare(Likelihood):
+    """P(y) / (y + 1), scaled to a sum of one, in the parameters of the whole."""
+
+    whole: Likelihood
+
+    def __init__(self, whole: Likelihood) -> None:
+        self.whole, self.links = whole, whole.links
+
+    def log_density(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return log P(y) - log(y + 1), scaled."""
+        return self.whole.log_density(y, *theta) - jnp.log1p(y) - self._scale(*theta)
+
+    def log_cdf(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return what the other tail leaves; no less than 1e-16 of it is told apart."""
+        return self.log_tails(y, *theta)[0]
+
+    def log_survival(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return log S(y + 1) - log S(0), with S as in `Likelihood.log_share`."""
+        y, *each = jnp.broadcast_arrays(y, *theta)
+        # Both in one call: half the code to compile.
+        above, all_ = self.whole.log_share(
+            jnp.stack([jnp.maximum(y, -1.0) + 1.0, jnp.zeros_like(y)]), *each
+        )
+        return jnp.minimum(above - all_, 0.0)
+
+    def log_tails(self, y: Values, *theta: Values) -> Moments:
+        """Return both tails, one from the other."""
+        survival = self.log_survival(y, *theta)
+        # Two tails that were both lost would differ by NaN.
+        cdf = log1mexp(jnp.minimum(survival, -SMALLEST))
+        return jnp.where(jnp.asarray(y) < 0, -jnp.inf, cdf), survival
+
+    def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return 1 / S(0) - 1."""
+        return jnp.expm1(-self._scale(*theta))
+
+    def variance(self, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return (E + 1) (E[whole] - E)."""
+        mean = self.mean(*theta)
+        return jnp.maximum((mean + 1.0) * (self.whole.mean(*theta) - mean), 0.0)
+
+    def moments_within(self, lower: Values, upper: Values, *theta: Values) -> Moments:
+        """Return E and Var: sums of (y + 1) and of y (y + 1) times this are those of the whole."""
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
+        of_whole = self.whole.log_likelihood(lower, upper, *each)
+        own = self.log_likelihood(lower, upper, *each) + self._scale(*each)
+        mean = jnp.clip(jnp.expm1(of_whole - own), jnp.maximum(lower, 0.0), upper)
+        more = self.whole.moments_within(lower, upper, *each)[0]
+        return mean, jnp.maximum((mean + 1.0) * (more - mean), 0.0)
+
+    def _scale(self, *theta: Any) -> Float[Array, "*#batch"]:
+        """Return log S(0), the sum of P(y) / (y + 1) over all y."""
+        return self.whole.log_share(jnp.zeros(()), *theta)
+
+
+@functools.cache
+def _class_for(family: type[Likelihood]) -> type[GivenShare]:
+    """Return the class for a family, which has its parameters and support."""
+    own = {
+        "parameters": family.parameters,
+        "support": family.support,
+        "__doc__": GivenShare.__doc__,
+    }
+    return type(f"{family.__name__}GivenShare", (GivenShare,), own)
+
+
+def given_share(likelihood: Likelihood) -> Likelihood:
+    """Return the distribution of a count given that a share of it was counted.
+
+    Cut to `lower=v` it is that of a count of which v was seen.
+
+    >>> from censored_gp.likelihoods import Poisson
+    >>> float(given_share(Poisson()).mean(1.0)) < 1.0
+    True
+    """
+    return _class_for(type(likelihood))(likelihood)
