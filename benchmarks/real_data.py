@@ -75,9 +75,8 @@ class Trial:
         else:
             table = table.assign(output=table[self.by].astype(str))
             names = self.only.split(",") if self.only else sorted(table["output"].unique())
-        table = table.dropna(subset=[self.value, *self.inputs])
-        # Where it is not known whether a value was censored it is a bound, as for the command line.
-        table = table.assign(**{self.flag: table[self.flag].fillna(1)})
+        # Where it is not known whether a value was censored it is left out, as by the command line.
+        table = table.dropna(subset=[self.value, self.flag, *self.inputs])
         values, flags = (
             table.pivot_table(index=self.time, columns="output", values=column)[names].to_numpy()
             for column in (self.value, self.flag)

@@ -101,11 +101,19 @@ def test_every_way_to_give_flags(flags):
     np.testing.assert_array_equal(found.upper, expected.upper)
 
 
-def test_a_value_whose_flag_is_missing_is_a_bound():
-    table = wide().assign(a_full=[np.nan, *[0.0] * (N - 1)])
+def test_a_value_whose_flag_is_missing_is_left_out():
+    """Taken for lower bounds, many exact values would have nothing to hold what is above them."""
+    table = wide().assign(a_full=[np.nan, 1.0, *[0.0] * (N - 2)])
     with pytest.warns(UserWarning, match=r"Flag 'a_full' is missing in 1 row.*first of them row 0"):
         found = read_training(table, **WIDE, spec=Spec(censored={"a": "a_full"})).observations
-    assert np.argwhere(found.is_right).tolist() == [[0, 0]]
+    assert np.argwhere(found.is_missing).tolist() == [[0, 0]]
+    assert np.argwhere(found.is_right).tolist() == [[1, 0]]
+
+
+def test_flags_that_never_say_exact_are_refused_where_some_are_missing():
+    table = wide().assign(a_full=[1.0, *[np.nan] * (N - 1)])
+    with pytest.raises(ValueError, match=r"Flag 'a_full' is missing in .* nowhere 0.*fill in 0"):
+        read_training(table, **WIDE, spec=Spec(censored={"a": "a_full"}))
 
 
 def test_flags_of_some_outputs_only():

@@ -57,11 +57,14 @@ def read_cells(table: Opened, outputs: Sequence[Any], spec: Spec, keys: Any = No
         for end in ("lower", "upper")
     }
     values = [_values(table, label, bool(bounded)) for label in outputs]
-    y = dict(zip(names, values, strict=True))
     if bounded:
         given = {e: _named(names, cells) for e, cells in ends.items() if cells is not None}
+        y = _named(names, values)
         return read_targets(y, lower=given.get("lower"), upper=given.get("upper"))
     flags = _flags(table, outputs, spec, values)
+    if flags is not None:
+        values, flags = _without_unknown(values, flags)
+    y = _named(names, values)
     capacity = _cells(table, outputs, spec.capacity, "Capacity", keys)
     _check_capacity(values, flags, capacity, names)
     if flags is not None:
@@ -85,7 +88,7 @@ def _values(table: Opened, label: Any, bounded: bool) -> Numbers:
 def _flags(
     table: Opened, outputs: Sequence[Any], spec: Spec, values: Sequence[Numbers]
 ) -> list[Numbers] | None:
-    """Flags of each output, -1, 0 or 1; 0 throughout where none is named."""
+    """Flags of each output, -1, 0, 1 or NaN; 0 throughout where none is named."""
     if spec.censored is None:
         return None
     by_output = _by_output(table, outputs, spec.censored, "Censored")
@@ -102,28 +105,48 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
         read = [_in_numbers(value) for value in column.values]
         column = column._replace(values=np.array(read, dtype=object))
     numbers = as_numbers(column, "Flag")
-    numbers = _with_unknown(np.where(np.isnan(values), 0.0, numbers), column.name, side)
-    problem = first_problem(~np.isin(numbers, ACCEPTED[side])[:, None], [column.name], "Flag")
+    numbers = np.where(np.isnan(values), 0.0, numbers)
+    unknown = np.isnan(numbers)
+    bad = ~np.isin(numbers, ACCEPTED[side]) & ~unknown
+    problem = first_problem(bad[:, None], [column.name], "Flag")
     if problem:
         row, _, place = problem
         raise ValueError(
             f"{place}: found {numbers[row]:g}. Accepted are True or 1 (censored) and False or 0 "
             "(exact)" + (", and -1 (at most the value)." if side == "right" else ".")
         )
+    if unknown.any():
+        _tell_of_unknown(unknown, numbers, column.name)
     return numbers
 
 
-def _with_unknown(numbers: Numbers, name: str, side: str) -> Numbers:
-    """Take a value whose flag is missing for a bound: that it is, whether censored or not."""
-    unknown = np.isnan(numbers)
-    if unknown.any():
-        bound = {"right": "at least", "left": "at most", "share": "a share"}[side]
-        warn(
-            f"Flag {name!r} is missing in {unknown.sum()} row(s), the first of them row "
-            f"{int(np.argmax(unknown))}: as it is not known whether these values were censored, "
-            f'each is taken for a bound ("{bound}"). Fill in 0 where a value is exact.'
+def _tell_of_unknown(unknown: Bool[np.ndarray, " N"], flags: Numbers, name: str) -> None:
+    """Warn of values without a flag; refuse flags of which none says that a value is exact."""
+    found = f"Flag {name!r} is missing in {unknown.sum()} row(s), the first of them row "
+    found += f"{int(np.argmax(unknown))}"
+    if not np.any(flags == 0):
+        raise ValueError(
+            f"{found}, and nowhere 0. Accepted is a flag for every value: fill in 0 (or False) "
+            "where a value is exact."
         )
-    return np.where(unknown, 1.0, numbers)
+    warn(
+        f"{found}: as it is not known whether these values were censored, they are left out. Fill "
+        "in 0 where a value is exact."
+    )
+
+
+def _without_unknown(
+    values: Sequence[Numbers], flags: Sequence[Numbers]
+) -> tuple[list[Numbers], list[Numbers]]:
+    """Take a value whose flag is missing for missing itself.
+
+    For a bound, which it is in any case, it must not be taken: many exact values that are taken for
+    lower bounds have nothing to hold what is above them.
+    """
+    unknown = [np.isnan(flag) for flag in flags]
+    pairs = zip(values, flags, unknown, strict=True)
+    both = [(np.where(u, np.nan, v), np.where(u, 0.0, f)) for v, f, u in pairs]
+    return [value for value, _ in both], [flag for _, flag in both]
 
 
 def _in_numbers(value: Any) -> Any:
