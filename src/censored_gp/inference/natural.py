@@ -246,6 +246,10 @@ Found: TypeAlias = tuple[Problem, State, float]
 """A problem, where its climb ended, and the jitter that it needed."""
 SHORTER = (1.0, 1.0 / 3.0)
 """Factors on the lengthscales of smooth kernels among which the bound chooses a start."""
+MUCH_SHORTER = 1.0 / 10.0
+"""One more, where rows are many and no kernel is periodic: a wave may be among them, which a start
+that is too long takes for noise."""
+MANY_ROWS = 100
 
 
 def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior, Report]:
@@ -315,7 +319,8 @@ def _start(task: Task, settings: NaturalSettings) -> tuple[Found, list[Report]]:
 
     All starts are looked at over the inducing inputs of the shortest one: one compiled program.
     """
-    starts = task.starts(SHORTER)
+    waves = len(task.inputs) > MANY_ROWS and not task.periodic
+    starts = task.starts((*SHORTER, MUCH_SHORTER) if waves else SHORTER)
     problem = task.problem(starts[-1])
     look = dataclasses.replace(settings, max_iterations=settings.warm_up, learn=False)
     ends = []

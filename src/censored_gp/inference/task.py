@@ -46,6 +46,11 @@ class Task:
         priors = jax.tree.map(np.asarray, priors)
         return dataclasses.replace(self.model, priors=priors)
 
+    @property
+    def periodic(self) -> bool:
+        """Whether any kernel repeats itself."""
+        return any(_is_periodic(k) for lmc in self.model.priors.values() for k in lmc.kernels)
+
     def starts(self, factors: tuple[float, ...]) -> list[Model]:
         """Return the model with the lengthscales of its non-periodic kernels times each factor.
 

@@ -255,7 +255,7 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return all runs: rows, oracles, the corrected partner and simple methods.
 
     >>> len(runs(10)), len(runs(1, "svi"))
-    (1306, 188)
+    (1336, 188)
     """
     block_rows = [(b, f, m) for f, m in ROWS for b in BLOCKS]
     ignoring = [(b, f, IGNORING) for (f, _), m in IGNORED.items() if m == IGNORING for b in BLOCKS]
@@ -275,7 +275,7 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
     found += [_run(s, d, "own", f, m, data="limits", engine=engine) for f, m in both
               for d in range(min(draws, FEW)) for s in STATIONS]  # fmt: skip
     found += [_run(s, d, b, f, m, data="share", engine=engine) for f, m in COUNTED for b in BLOCKS
-              for d in few for s in STATIONS]  # fmt: skip
+              for d in (seeds if b == "own" else few) for s in STATIONS]  # fmt: skip
     simple = [_run(s, d, "-", "-", method, data=seen, engine="-")
               for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
     # A study that is stopped half-way has some draws of every row, not all draws of some rows.

@@ -143,8 +143,9 @@ Why the gap is not closed everywhere: the rule shows a share of the truth, which
 likelihoods, the paper's and ours, take for a limit; where most hours of one kind are censored
 nothing then holds their estimates down. Here the same models are fitted to the same data, and told
 so: `fit(..., side="share")`. A likelihood of counts can make use of it: any share of the truth is
-equally likely to be seen. R² ignoring censoring and that of the oracle are those of above.
-{new_york.HALF} draws."""
+equally likely to be seen. R² ignoring censoring and that of the oracle are those of above. The
+paper's kernels have {new_york.HALF} draws. Intervals of small counts (3386 has less than one pickup
+an hour) hold more than they promise: there is no count between."""
 LIMITS = f"""\
 The other way to see whether that is the reason: the same hours get a limit that has nothing to do
 with their own demand, a share, up to {MOST_SUPPLY}, of the demand at the same hour of another
