@@ -111,7 +111,8 @@ def test_a_value_whose_flag_is_missing_is_left_out():
 
 
 def test_flags_that_never_say_exact_are_refused_where_some_are_missing():
-    table = wide().assign(a_full=[1.0, *[np.nan] * (N - 1)])
+    # A missing value has no flag to speak of.
+    table = wide().assign(a_full=[1.0, *[np.nan] * (N - 1)], a=[*range(N - 1), np.nan])
     with pytest.raises(ValueError, match=r"Flag 'a_full' is missing in .* nowhere 0.*fill in 0"):
         read_training(table, **WIDE, spec=Spec(censored={"a": "a_full"}))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from censored_gp import CensoredGP, Observations, load, metrics
+from censored_gp import NCGP, CensoredGP, Observations, load, metrics
 from censored_gp.inference.terms import collect_terms
 from censored_gp.likelihoods import Poisson
 
@@ -79,9 +79,22 @@ def test_a_share_of_none_is_told_from_nothing_known():
 
 def test_a_model_that_takes_records_at_their_word_knows_no_shares():
     _, seen, stopped = counted()
-    naive = model(use_censoring=False).fit(X, seen, censored=stopped, side="share")
+    naive = NCGP("gaussian", max_iterations=1)
+    with pytest.warns(ConvergenceWarning):
+        naive.fit(X, seen, censored=stopped, side="share")
     assert naive._inner.is_exact.all()
     assert not naive._inner.is_share.any()
+
+
+def test_overdispersed_counts_know_shares_too():
+    rng = np.random.default_rng(1)
+    truth = rng.negative_binomial(2.0, 2.0 / 14.0, size=HOURS).astype(float)
+    stopped = np.arange(HOURS) % 2 == 0
+    seen = np.where(stopped, np.floor(rng.uniform(size=HOURS) * (truth + 1)), truth)
+    counts = CensoredGP("negative_binomial", heteroscedastic=False, random_state=0)
+    filled = counts.fit(X, seen, censored=stopped, side="share").impute()
+    assert (filled[stopped] >= seen[stopped]).all()
+    assert filled[stopped].sum() == pytest.approx(truth[stopped].sum(), rel=0.15)
 
 
 def test_other_families_refuse_a_share():
@@ -130,8 +143,17 @@ def test_shares_go_with_their_rows_and_outputs():
     assert not missing.is_share.any()
 
 
+def test_a_share_is_neither_a_strict_bound_nor_without_a_flag():
+    with pytest.raises(ValueError, match=r"strict.*no bound"):
+        Observations.from_flags([1, 2], [0, 1], side="share", strict=True)
+    with pytest.raises(ValueError, match="without flags"):
+        model().fit([[0.0], [1.0]], [1.0, 2.0], capacity=2, side="share")
+    with pytest.raises(ValueError, match=r"Shares: found 3 row\(s\)"):
+        Observations([[1.0]], [[np.inf]], is_share=np.ones((3, 1), bool))
+
+
 def test_only_a_lower_bound_can_be_a_share():
-    with pytest.raises(ValueError, match="not right-censored"):
+    with pytest.raises(ValueError, match=r"Output 'y', row 0: found a share that is not right"):
         Observations([[1.0]], [[2.0]], is_share=np.ones((1, 1), bool))
     with pytest.raises(ValueError, match="side: found 'whole'"):
         Observations.from_flags([1.0], [1], side="whole")

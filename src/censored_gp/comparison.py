@@ -149,4 +149,4 @@ def _nlpd_of_counts(prediction: CrossPrediction, known: Observations) -> float:
     """Return the mean score of whole numbers, of which a continuous family gives y ± 1/2."""
     half = np.where(prediction.discrete, 0.0, 0.5)
     logs = prediction.log_probability(known.lower - half, known.upper + half)
-    return float(-np.mean(logs[~known.is_missing]))
+    return float(-np.mean(logs[~known.is_missing & ~known.is_share]))

@@ -1,10 +1,10 @@
 """Is the model any good? Cells are held out, predicted, and compared with what is known of them.
 
 A censored cell that was held out still says something: the prediction must put enough of its
-probability where the cell can have been. So all held-out cells are scored by the log probability
-of what is known of them, and their probability integral transforms are intervals, as those of
-counts are. The same is done with a model that takes records at their word and with one that never
-sees a censored cell, to tell what heeding the bounds is worth.
+probability where the cell can have been. So all held-out cells (but shares) are scored by the log
+probability of what is known of them, and their probability integral transforms are intervals, as
+those of counts are. The same is done with a model that takes records at their word and with one
+that never sees a censored cell, to tell what heeding the bounds is worth.
 """
 
 from __future__ import annotations
@@ -258,7 +258,9 @@ def warnings_of(
     found = [*_of_fit(model), *_of_data(model.observations_)]
     discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
     for name in model.output_names_:
-        found += [f"Output {name!r}: {words}" for words in _of_row(own[name], level, discrete)]
+        shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())
+        row = own[name] | {"known": own[name]["cells"] + shares}
+        found += [f"Output {name!r}: {words}" for words in _of_row(row, level, discrete)]
     return tuple(found + _of_rivals(scores))
 
 
@@ -271,7 +273,7 @@ def _of_data(known: Observations) -> list[str]:
     found, counts = [], known.counts()
     for d, name in enumerate(known.names):
         cells = len(known) - counts["missing"][d]
-        share = 1 - counts["exact"][d] / max(1, cells)
+        share = 1 - (counts["exact"][d] + known.is_share[:, d].sum()) / max(1, cells)
         if share > 0.5:
             found.append(
                 f"Output {name!r}: {share:.0%} of its cells are censored. Its level rests more on "
@@ -305,7 +307,7 @@ def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[str]:
             f"{row['pit_deviation']:.2f} from uniform). Try another family with compare(...)."
         )
     # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
-    if row["r2"] < 0 and row["exact"] > 0.7 * cells:
+    if row["r2"] < 0 and row["exact"] > 0.7 * row.get("known", cells):
         found.append(
             "its exact cells would have been predicted better by their mean. Are the inputs the "
             "right ones?"

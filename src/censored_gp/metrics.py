@@ -3,9 +3,10 @@
 Every function takes the truth as an array, in which NaN means unknown and is left out, or as
 `Observations`, of which a cell may be known only up to an interval `[lower, upper]`. What a score
 means for such a cell is said in its docstring; for an exact cell it is the textbook score.
-Missing cells never count, and known ones always do: a truth that the prediction holds impossible
-makes the NLPD infinite. Functions that end in `_cells` give one figure per cell, NaN where
-nothing is known; the others give one figure, or one per output with `per_output=True`.
+Missing cells never count, nor do those of which a random share was counted; other known ones always
+do: a truth that the prediction holds impossible makes the NLPD infinite. Functions that end in
+`_cells` give one figure per cell, NaN where nothing is known; the others give one figure, or one
+per output with `per_output=True`.
 """
 
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -243,7 +244,7 @@ def scores(
 def _read(truth: Truth, like: Cells) -> tuple[Cells, Cells, Bool[np.ndarray, "N D"]]:
     """Return the bounds of the truth, infinite where it is unknown, and where it is known."""
     if isinstance(truth, Observations):
-        # How much was counted by chance is no bound that a prediction could be held against.
+        # P(Y >= v) is not the probability that v was counted.
         lower, upper = np.where(truth.is_share, -np.inf, truth.lower), truth.upper
     else:
         values = _columns(truth)

@@ -1,11 +1,11 @@
 """What is known of the outputs: a closed interval `[lower, upper]` per row and output.
 
 `lower == upper` is exact, `upper = inf` right-censored, `lower = -inf` left-censored, both finite
-and different interval-censored, both infinite missing. There are no flags and no NaN inside:
-flags, NaN, capacities and detection limits become bounds here, at the edge.
+and different interval-censored, both infinite missing. There is no NaN inside: flags, NaN,
+capacities and detection limits become bounds here, at the edge.
 
 A right-censored count may be more than a bound: if counting stopped at a random moment, what was
-counted is a random share of the truth, and speaks of it. Such cells are marked as shares.
+counted is a random share of the truth, and speaks of it. Such cells, and no others, have a mark.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Observations:
         _check_shapes(lower, upper, names)
         _check_bounds(lower, upper, names)
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
-        share = _as_shares(self.is_share, lower, upper)
+        share = _as_shares(self.is_share, lower, upper, names)
         values = {"lower": lower, "upper": upper, "names": names, "flat": flat, "is_share": share}
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -87,8 +87,9 @@ class Observations:
         `strict`, for counts, it is "more than y" and "less than y".
 
         With `side="share"`, 1 or True is a count that was made until a moment that had nothing to
-        do with demand, somewhere in the period (a counter failed, a shop closed early): any share
-        of the truth was equally likely to be seen. A low figure then speaks of a low truth.
+        do with demand, somewhere in its own period (a counter failed within the hour): any share of
+        the truth was equally likely to be seen. A low figure then speaks of a low truth. Periods
+        after that moment are no shares of 0 but missing: NaN.
 
         >>> Observations.from_flags([3, 1], [0, 1], side="share").is_share[:, 0]
         array([False,  True])
@@ -97,6 +98,8 @@ class Observations:
         seen = read_values(y)
         flags = read_flags(censored, seen, ACCEPTED[side])
         flags = -flags if side == "left" else flags
+        if strict and side == "share":
+            raise ValueError('strict: found True with side="share". A share is no bound.')
         if strict:
             _check_whole(seen, flags)
         lower = np.where(flags == -1, -np.inf, seen.values + (strict & (flags == 1)))
@@ -291,12 +294,23 @@ def _as_cells(bound: Any) -> Cells:
     return cells
 
 
-def _as_shares(share: Any, lower: Cells, upper: Cells) -> Bool[np.ndarray, "N D"]:
+def _as_shares(
+    share: Any, lower: Cells, upper: Cells, names: tuple[str, ...]
+) -> Bool[np.ndarray, "N D"]:
     """Return which cells are shares; only right-censored ones can be."""
     share = np.array(share, dtype=bool)
-    found = np.broadcast_to(share[:, None] if share.ndim == 1 else share, lower.shape)
-    if np.any(found & ~(np.isfinite(lower) & np.isposinf(upper))):
-        raise ValueError("Shares: found one that is not right-censored. Accepted are lower bounds.")
+    share = share[:, None] if share.ndim == 1 else share
+    if share.shape not in ((1, 1), lower.shape):
+        raise ValueError(
+            f"Shares: found {size_in_words(share)}. Accepted is one flag for each row and output, "
+            f"{size_in_words(lower)}."
+        )
+    found = np.broadcast_to(share, lower.shape)
+    problem = first_problem(found & ~(np.isfinite(lower) & np.isposinf(upper)), names, "Output")
+    if problem:
+        raise ValueError(
+            f"{problem[2]}: found a share that is not right-censored. Accepted are lower bounds."
+        )
     return found
 
 

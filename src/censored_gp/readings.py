@@ -116,12 +116,12 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
             "(exact)" + (", and -1 (at most the value)." if side == "right" else ".")
         )
     if unknown.any():
-        _tell_of_unknown(unknown, numbers, column.name)
+        _tell_of_unknown(unknown, numbers[~np.isnan(values)], column.name)
     return numbers
 
 
 def _tell_of_unknown(unknown: Bool[np.ndarray, " N"], flags: Numbers, name: str) -> None:
-    """Warn of values without a flag; refuse flags of which none says that a value is exact."""
+    """Warn of values without a flag; refuse flags of values of which none says exact."""
     found = f"Flag {name!r} is missing in {unknown.sum()} row(s), the first of them row "
     found += f"{int(np.argmax(unknown))}"
     if not np.any(flags == 0):

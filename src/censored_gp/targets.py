@@ -54,6 +54,8 @@ def read_targets(
             "CensoredGP requires y to be passed, but the target y is None. Give y, Observations, "
             "or lower=... and upper=..."
         )
+    if side == "share" and censored is None:
+        raise ValueError('side: found "share" without flags. Give censored=... to say where.')
     if isinstance(y, Observations):
         if censored is not None or bounded or capacity is not None:
             _refuse_both("Observations", "flags or bounds", "Observations hold the bounds already")
@@ -147,13 +149,12 @@ def as_seen(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> 
     first; between two counts it is the lower of the middle ones. A bound where no value can be (a
     concentration of at least 0) is no value either.
     """
+    observations = dataclasses.replace(observations, is_share=np.zeros_like(observations.is_share))
     _check_support(observations, likelihoods)
     columns = [_at_its_word(observations, d, each) for d, each in enumerate(likelihoods)]
     values = np.stack(columns, axis=1)
     lower, upper = (np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf))
-    return dataclasses.replace(
-        observations, lower=lower, upper=upper, is_share=np.zeros_like(observations.is_share)
-    )
+    return dataclasses.replace(observations, lower=lower, upper=upper)
 
 
 def _at_its_word(
@@ -249,7 +250,7 @@ def warn_of_little(observations: Observations) -> None:
     for d, name in enumerate(observations.names):
         exact = observations.lower[observations.is_exact[:, d], d]
         known = len(observations) - counts["missing"][d]
-        if len(exact) == 0:
+        if len(exact) == 0 and not observations.is_share[:, d].any():
             warn(
                 f"Output {name!r} is censored in all of its {known} observed row(s): its level and "
                 "noise rest on the bounds and the prior alone."

@@ -64,8 +64,7 @@ def as_flags(column: Any, place: Place) -> Any:
         words,
         found,
         place,
-        "Accepted as a flag are true, yes or 1 (censored: the value is a bound) and false, no or 0 "
-        "(exact).",
+        "Accepted as a flag are true, yes or 1 (censored) and false, no or 0 (exact).",
     )
     return pc.take(pa.array(list(FLAGS.values()), pa.float64()), found)
 

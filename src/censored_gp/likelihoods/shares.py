@@ -18,7 +18,7 @@ from censored_gp.tails import log1mexp
 __all__ = ["given_share", "knows_shares"]
 
 SMALLEST = 1e-16
-"""Of a lower tail: it is a difference of upper ones."""
+"""Of a lower tail: it is a difference of upper ones, which are exact to 1e-9."""
 Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
 
 
@@ -45,7 +45,7 @@ class GivenShare(Likelihood):
         return self.whole.log_density(y, *theta) - jnp.log1p(y) - self._scale(*theta)
 
     def log_cdf(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return what the other tail leaves; no less than 1e-16 of it is told apart."""
+        """Return what the other tail leaves: of a probability below 1e-9 only that it is small."""
         return self.log_tails(y, *theta)[0]
 
     def log_survival(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:

@@ -143,7 +143,7 @@ def _model(settings: Settings, data: CensoredDemand, weather: tuple[str, ...]) -
         extra["engine_settings"] = NATURAL
     if settings["engine"] == "svi":
         # The paper stops early by the likelihood of the validation hours, as they were observed.
-        held_out = seen_by(settings["model"], data.observations(data.validation))
+        held_out = seen_by(settings["model"], _seen(settings, data, data.validation))
         inputs = data.inputs(*weather, rows=data.validation)
         extra["engine_settings"] = {"validation": (inputs, held_out)}
     return build(
@@ -155,17 +155,19 @@ def _model(settings: Settings, data: CensoredDemand, weather: tuple[str, ...]) -
 
 
 def _training(settings: Settings, data: CensoredDemand) -> Observations:
-    """Return what a model is fitted to: what was observed, or the truth (an oracle).
-
-    Of `share` it is what was observed, with the rule by which it was hidden.
-    """
-    seen = data.observations(data.train)
+    """Return what a model is fitted to: what was observed, or the truth (an oracle)."""
+    seen = _seen(settings, data, data.train)
     if settings["data"] == "truth":
         truth = data.truth[data.train]
         seen = Observations(truth, truth, data.names)
-    if settings["data"] == "share":
-        seen = dataclasses.replace(seen, is_share=seen.is_right)
     return seen_by(settings["model"], seen)
+
+
+def _seen(settings: Settings, data: CensoredDemand, rows: slice) -> Observations:
+    """Return what was observed; of `share`, with the rule by which the rest was hidden."""
+    seen = data.observations(rows)
+    share = seen.is_right & (settings["data"] == "share")
+    return dataclasses.replace(seen, is_share=share)
 
 
 def _of_censored_hours(

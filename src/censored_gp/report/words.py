@@ -81,6 +81,7 @@ def _bounds(facts: Facts) -> str:
     known, model = facts.model.observations_, facts.model
     words = {
         "right": "{} recorded values are only a lower bound: the truth was at least that.",
+        "share": "Of these, {} are a random share of the truth: counting stopped at some moment.",
         "left": "{} recorded values are only an upper bound: the truth was at most that.",
         "interval": "{} values are known to lie between two bounds.",
         "missing": "{} values are missing.",
