@@ -98,9 +98,9 @@ def with_rows_missing(task, extra):
     return dataclasses.replace(
         task,
         inputs=np.concatenate([task.inputs, extra]),
-        observations=dataclasses.replace(
-            observations,
-            lower=np.concatenate([observations.lower, -nothing]),
-            upper=np.concatenate([observations.upper, nothing]),
+        observations=Observations(
+            np.concatenate([observations.lower, -nothing]),
+            np.concatenate([observations.upper, nothing]),
+            observations.names,
         ),
     )

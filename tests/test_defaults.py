@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from censored_gp import CGP
 from censored_gp.defaults import default_kernels
 from censored_gp.inputs import read_inputs
 from censored_gp.kernels import RBF, Periodic
@@ -65,3 +66,10 @@ def test_noise_follows_the_shortest_cycle_only():
     assert len(chosen(hours(24 * 30), "scale")) == 1
     (slow,) = chosen(hours(30), "scale")
     assert isinstance(slow, RBF)
+
+
+def test_a_wave_in_plain_numbers_is_found(quickly):
+    """From lengthscales that are too long a fit ends where the wave is taken for noise."""
+    x = np.linspace(0, 14, 240)[:, None]
+    y = np.sin(2 * np.pi * x[:, 0]) + 0.1 * np.cos(37 * x[:, 0])
+    assert CGP(random_state=0).fit(x, y).score(x, y) > 0.9

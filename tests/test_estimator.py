@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import censored_gp.estimator
-from censored_gp import CGP, CensoredGP, Observations
+from censored_gp import CensoredGP, Observations
 from censored_gp.kernels import RBF, Matern32, Periodic
 from censored_gp.likelihoods import Gaussian
 
@@ -391,10 +391,3 @@ def test_validation_data_are_given_in_the_users_units(world, begin):
     assert given.max_iterations == 20
     assert given.seed == begin(model, world.X[::2], y[::2])[1].seed
     assert model.get_params()["engine_settings"] is settings
-
-
-def test_a_wave_in_plain_numbers_is_found(quickly):
-    """From lengthscales that are too long a fit ends where the wave is taken for noise."""
-    x = np.linspace(0, 14, 240)[:, None]
-    y = np.sin(2 * np.pi * x[:, 0]) + 0.1 * np.cos(37 * x[:, 0])
-    assert CGP(random_state=0).fit(x, y).score(x, y) > 0.9
