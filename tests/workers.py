@@ -1,6 +1,7 @@
 """What workers of a pool are asked to do in tests: they must find it by import."""
 
 import os
+import time
 
 
 def threads(settings):
@@ -9,3 +10,10 @@ def threads(settings):
 
 def die(settings):
     os._exit(1)
+
+
+def tell_who_and_wait(settings):
+    with open(settings["file"], "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(120)
+    return {"waited": 1.0}

@@ -1,6 +1,9 @@
 """Runs: each a row, resumed, in order or in a pool; a failure is a row too."""
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -102,3 +105,44 @@ def test_a_worker_that_dies_does_not_end_the_study(tmp_path):
 
 def test_no_file_means_no_runs():
     assert read_runs(STUDY, Path("nowhere")) == []
+
+
+STUDY_THAT_WAITS = """
+from pathlib import Path
+from workers import tell_who_and_wait
+from censored_gp.paper.runs import Study, complete
+
+if __name__ == "__main__":
+    study = Study("waits", ("file",), ("waited",), tell_who_and_wait)
+    complete(study, [{"file": f"{n}.pid"} for n in range(2)], Path("."), jobs=2)
+"""
+
+
+def test_workers_end_with_the_study_that_was_killed(tmp_path):
+    script = tmp_path / "study.py"
+    script.write_text(STUDY_THAT_WAITS)
+    own = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    study = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, env=own)
+    files = [tmp_path / f"{n}.pid" for n in range(2)]
+    assert eventually(lambda: all(f.exists() and f.read_text() for f in files))
+    study.kill()
+    study.wait()
+    workers = [int(f.read_text()) for f in files]
+    assert eventually(lambda: not any(is_running(worker) for worker in workers))
+
+
+def eventually(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
+def is_running(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # A process that has ended stays in the list until someone asks how.
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or "Z" not in state.read_text().rsplit(")", 1)[1][:3]

@@ -12,6 +12,7 @@ import gc
 import itertools
 import multiprocessing
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -206,7 +207,8 @@ def _in_a_pool(study: Study, runs: Sequence[Settings], jobs: int) -> Generator[R
     waiting, under_way = iter(runs), dict[Future[Row], Settings]()
     # Forked processes would share locks that JAX holds.
     spawn = multiprocessing.get_context("spawn")
-    with _environment(ONE_THREAD), ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
+    workers = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent)
+    with _environment(ONE_THREAD), workers as pool:
         try:
             for run in waiting:
                 under_way[pool.submit(_do, study, run)] = run
@@ -216,6 +218,18 @@ def _in_a_pool(study: Study, runs: Sequence[Settings], jobs: int) -> Generator[R
                 yield from _finished(under_way)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Make a worker end when the process that asked for its runs is gone, however that ended."""
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _finished(under_way: dict[Future[Row], Settings]) -> Iterator[Row]:
