@@ -152,10 +152,13 @@ def test_what_is_wrong_is_said_in_words_even_if_cells_are_censored(prediction, w
     assert (not said) if words is None else any(words in sentence for sentence in said)
 
 
-@pytest.mark.parametrize(("exact", "told"), [(400, True), (100, False)])
-def test_a_mean_is_a_rival_only_where_little_is_censored(exact, told):
+@pytest.mark.parametrize(
+    ("exact", "shares", "told"), [(400, 0, True), (100, 0, False), (400, 400, False)]
+)
+def test_a_mean_is_a_rival_only_where_little_is_censored(exact, shares, told):
     row = metrics_row() | {"cells": 400, "exact": exact, "r2": -0.1}
-    assert any("by their mean" in words for words in diagnose._of_row(row, 0.9, False)) is told
+    said = diagnose._of_row(row, 0.9, False, shares)
+    assert any("by their mean" in words for words in said) is told
 
 
 def test_rivals_that_do_better_are_named(found, model):

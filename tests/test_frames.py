@@ -117,6 +117,12 @@ def test_flags_that_never_say_exact_are_refused_where_some_are_missing():
         read_training(table, **WIDE, spec=Spec(censored={"a": "a_full"}))
 
 
+@pytest.mark.parametrize("limit", [{"capacity": 4.0}, {"lower": 0.0}])
+def test_a_share_needs_a_flag(limit):
+    with pytest.raises(ValueError, match="without flags"):
+        read_training(wide(), **WIDE, spec=Spec(side="share", **limit))
+
+
 def test_flags_of_some_outputs_only():
     found = read_training(wide(), **WIDE, spec=Spec(censored={"b": "b_full"})).observations
     assert found.is_right.sum(axis=0).tolist() == [0, 1]

@@ -259,8 +259,8 @@ def warnings_of(
     discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
     for name in model.output_names_:
         shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())
-        row = own[name] | {"known": own[name]["cells"] + shares}
-        found += [f"Output {name!r}: {words}" for words in _of_row(row, level, discrete)]
+        said = _of_row(own[name], level, discrete, shares)
+        found += [f"Output {name!r}: {words}" for words in said]
     return tuple(found + _of_rivals(scores))
 
 
@@ -282,8 +282,8 @@ def _of_data(known: Observations) -> list[str]:
     return found
 
 
-def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[str]:
-    """Return what the scores of one output say against the model."""
+def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0) -> list[str]:
+    """Return what the scores of one output say against the model; `shares` were not scored."""
     found, cells = [], max(1.0, row["cells"])
     noise = 2 * np.sqrt(level * (1 - level) / cells) + 0.02
     if row["coverage"] < level - noise:
@@ -307,7 +307,7 @@ def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[str]:
             f"{row['pit_deviation']:.2f} from uniform). Try another family with compare(...)."
         )
     # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
-    if row["r2"] < 0 and row["exact"] > 0.7 * row.get("known", cells):
+    if row["r2"] < 0 and row["exact"] > 0.7 * (cells + shares):
         found.append(
             "its exact cells would have been predicted better by their mean. Are the inputs the "
             "right ones?"

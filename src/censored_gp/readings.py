@@ -17,7 +17,7 @@ from censored_gp.cells import ACCEPTED, check_side
 from censored_gp.natives import Opened
 from censored_gp.observations import Observations
 from censored_gp.tables import Column, as_numbers, first_problem, listed, read_table
-from censored_gp.targets import read_targets, warn
+from censored_gp.targets import read_targets, refuse_share_without_flags, warn
 
 __all__ = ["Spec", "read_cells"]
 
@@ -51,6 +51,8 @@ def read_cells(table: Opened, outputs: Sequence[Any], spec: Spec, keys: Any = No
             "Outputs: found bounds and flags or a capacity as well. Accepted is one: give "
             "lower=... and upper=..., or censored=... and capacity=..."
         )
+    if spec.side == "share" and spec.censored is None and (bounded or spec.capacity is not None):
+        refuse_share_without_flags()
     names = tuple(map(str, outputs))
     ends = {
         end: _cells(table, outputs, getattr(spec, end), f"{end.capitalize()} bound", keys)

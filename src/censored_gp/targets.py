@@ -24,6 +24,7 @@ from censored_gp.tables import first_problem, listed
 __all__ = [
     "as_seen",
     "read_targets",
+    "refuse_share_without_flags",
     "same_outputs",
     "same_rows",
     "warn",
@@ -55,7 +56,7 @@ def read_targets(
             "or lower=... and upper=..."
         )
     if side == "share" and censored is None:
-        raise ValueError('side: found "share" without flags. Give censored=... to say where.')
+        refuse_share_without_flags()
     if isinstance(y, Observations):
         if censored is not None or bounded or capacity is not None:
             _refuse_both("Observations", "flags or bounds", "Observations hold the bounds already")
@@ -72,6 +73,11 @@ def read_targets(
     if censored is not None:
         return Observations.from_flags(y, censored, side=side)
     return Observations.exact(y)
+
+
+def refuse_share_without_flags() -> NoReturn:
+    """Refuse shares of which it is not said where they are: no capacity or bound can."""
+    raise ValueError('side: found "share" without flags. Give censored=... to say where.')
 
 
 def _refuse_both(one: str, other: str, advice: str) -> NoReturn:

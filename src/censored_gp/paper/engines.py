@@ -18,7 +18,8 @@ TEXT = """\
 Same data, models, kernels and starting values; only the engine differs. `natural` is this
 package's default, `svi` the paper's (three Monte-Carlo samples, RMSprop with a step of 0.001; on
 New York it stops by the validation hours). A higher ELBO is a better posterior of the same model;
-differences are paired, svi less natural."""
+differences are paired, svi less natural. Seconds are of wall time: those of the first draw hold
+compiling, and the machine may have done other work, too."""
 
 
 NOT_YET = """\

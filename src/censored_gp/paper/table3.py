@@ -100,7 +100,8 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     own = [row for row in rows if row["engine"] == engine]
     parks = ", ".join(" with ".join(pair) for pair in PARK_PAIRS)
     text = PROTOCOL.format(folds=FOLDS, parks=parks, hubs=HUB_PAIRS, **NATURAL)
-    parts = [f"## Table 3: capacity and areas, engine {engine}", text]
+    drawn = len({row["draw"] for row in own})
+    parts = [f"## Table 3: capacity and areas, engine {engine}", text, f"Draws: {drawn}."]
     for data, title in TITLES.items():
         chosen = [row for row in own if row["data"] == data]
         parts += [f"### {title}", *_tables(chosen)]

@@ -34,7 +34,9 @@ def _of_output(model: Any, d: int) -> list[str]:
     known, name = model.observations_, model.output_names_[d]
     missing = float(known.is_missing[:, d].mean())
     cells = ~known.is_missing[:, d]
-    censored = float((~known.is_exact[cells, d]).mean()) if cells.any() else 0.0
+    # A share, unlike a bound, speaks of the level.
+    told = known.is_exact[cells, d] | known.is_share[cells, d]
+    censored = float((~told).mean()) if cells.any() else 0.0
     found = []
     if missing > MANY:
         found.append(f"Output {name!r}: {missing:.0%} of its {len(known)} rows are missing.")
