@@ -16,8 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.inverse import invert
+from censored_gp.likelihoods.bounds import bound_tails
+from censored_gp.likelihoods.inverse import Density, Tails, invert
 from censored_gp.runtime import AnyArray, compiled
+from censored_gp.tails.interval import log_difference
 
 MOST_COMPONENTS = 2**16
 """Components times cells of which a question is asked at once: the temporaries fit a cache."""
@@ -83,14 +85,37 @@ class Mixture(eqx.Module):
     def quantile(self, level: Float[Array, ""]) -> Float[Array, "K"]:
         """Return the smallest y with P(Y <= y) >= level."""
         shape = self.theta[0].shape[1:]
-        return invert(
-            self.log_tails,
-            lambda y: self.log_probability(y, y),
+        log_tails, log_density = self._curves()
+        found = invert(
+            log_tails,
+            log_density,
             jnp.full(shape, jnp.log(level)),
             jnp.full(shape, jnp.log1p(-level)),
             self.likelihood.support,
             self._typical(),
         )
+        return jnp.clip(found, self.lower, self.upper)
+
+    def _curves(self) -> tuple[Tails, Density]:
+        """Return the log tails and the log density as functions to search a quantile with.
+
+        What the bounds have to do with it is computed once, not at every step of the search.
+        """
+        family, theta = self.likelihood, self.theta
+        if self.lower is None or self.upper is None:
+            return self.log_tails, lambda y: self.log_average(family.log_density(y, *theta))
+        known = self.lower == self.upper
+        lower = jnp.where(known, -jnp.inf, self.lower)
+        upper = jnp.where(known, jnp.inf, self.upper)
+        start, end = bound_tails(family, lower, upper, theta)
+        whole = log_difference(start, end)
+
+        def log_tails(y: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+            here = family.log_tails_anywhere(y, *theta)
+            below, above = log_difference(start, here), log_difference(here, end)
+            return self.log_average(below - whole), self.log_average(above - whole)
+
+        return log_tails, lambda y: self.log_average(family.log_density(y, *theta) - whole)
 
     def _typical(self) -> Float[Array, "K"]:
         """Return a value near the middle, inside the bounds if there are any."""
@@ -169,9 +194,11 @@ def answers(
 ) -> list[Float[np.ndarray, "K"]]:
     """Ask a question about cells, chunk by chunk, every chunk padded to one of few shapes."""
     parts = []
-    for cells in slices(gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))):
+    total, most = gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))
+    for cells in slices(total, most):
         size = cells.stop - cells.start
-        room = coarse(size) - size
+        # The last of several chunks is as long as the others: a program less.
+        room = coarse(min(total, most)) - size
         values, cut, own = (
             tuple(_pad_last(a[..., cells], room) for a in each)
             for each in (gamma, bounds, arguments)
@@ -189,10 +216,11 @@ def drawn_cells(
 ) -> Float[np.ndarray, "K"]:
     """Draw cells, chunk by chunk, every chunk padded to one of few shapes."""
     parts = [np.zeros(0)]
-    for cells in slices(len(gamma[0]), MOST_COMPONENTS):
+    total = len(gamma[0])
+    for cells in slices(total, MOST_COMPONENTS):
         key, own = jax.random.split(key)
         size = cells.stop - cells.start
-        room = coarse(size) - size
+        room = coarse(min(total, MOST_COMPONENTS)) - size
         values, cut = (tuple(_pad_last(a[cells], room) for a in each) for each in (gamma, bounds))
         parts.append(np.asarray(_draw_cells(likelihood, own, values, cut))[:size])
     return np.concatenate(parts)

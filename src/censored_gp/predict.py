@@ -100,7 +100,7 @@ class Prediction:
 
     @functools.cached_property
     def _moments(self) -> tuple[Cells, Cells]:
-        mean, variance = self._answer(Mixture.moments)
+        mean, variance = self._answer(Mixture.moments, of_seen=(lambda y: y, np.zeros_like))
         return self._units.shift + self._units.scale * mean, self._units.scale**2 * variance
 
     @property
@@ -123,7 +123,10 @@ class Prediction:
         levels = np.asarray(level, dtype=float)
         if not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"found quantile level {level}; accepted are numbers between 0 and 1")
-        found = [self._answer(Mixture.quantile, settings=(each,))[0] for each in levels.ravel()]
+        found = [
+            self._answer(Mixture.quantile, settings=(each,), of_seen=(lambda y: y,))[0]
+            for each in levels.ravel()
+        ]
         values = self._units.shift + self._units.scale * np.stack(found)
         return values.reshape(*levels.shape, *self.shape)
 
@@ -270,12 +273,18 @@ class Prediction:
         question: Callable[..., Any],
         arguments: tuple[Cells, ...] = (),
         settings: tuple[Any, ...] = (),
+        of_seen: tuple[Callable[[Cells], Cells], ...] = (),
     ) -> tuple[Cells, ...]:
-        """Ask a question about all cells, chunk by chunk of rows."""
+        """Ask a question about all cells, chunk by chunk of rows.
+
+        `of_seen` has the answers for values that were seen exactly, of which it is not asked.
+        """
         settings = tuple(np.asarray(each, dtype=float) for each in settings)
         arguments = tuple(np.broadcast_to(a, self.shape) for a in arguments)
+        seen = self._bounds.lower if self._bounds is not None and of_seen else None
+        known = () if seen is None else tuple(answer(seen) for answer in of_seen)
         parts = [
-            self._answer_rows(rows, question, arguments, settings)
+            self._answer_rows(rows, question, arguments, settings, known)
             for rows in slices(len(self._inputs), MOST_ROWS)
         ]
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
@@ -291,21 +300,25 @@ class Prediction:
         question: Callable[..., Any],
         arguments: tuple[Cells, ...],
         settings: tuple[Float[np.ndarray, ""], ...],
+        known: tuple[Cells, ...],
     ) -> list[Cells]:
-        """Ask a question about the cells of some rows."""
+        """Ask a question about the cells of some rows, but for those of which all is known."""
         inputs, size = self._padded(rows)
         latent, mass = _nodes(self._posterior, inputs)
-        found: list[Cells] = []
+        asked = self._open_cells()[rows] if known else np.ones((size, self.shape[1]), dtype=bool)
+        found = [answer[rows].copy() for answer in known]
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):
             own = tuple(a[rows][:, outputs].ravel() for a in arguments)
             cut = tuple(b.ravel() for b in self._cut(outputs, rows))
-            for family, place in self._by_kind(likelihood, outputs, rows):
+            for family, kind in self._by_kind(likelihood, outputs, rows):
+                place = kind & asked[:, outputs].ravel()
+                if not place.any():
+                    continue
                 some, bounds, about = (
                     tuple(a[..., place] for a in each) for each in (gamma, cut, own)
                 )
                 each = answers(family, some, np.asarray(mass), bounds, question, about, settings)
-                if not found:
-                    found = [np.empty((size, self.shape[1])) for _ in each]
+                found = found or [np.empty((size, self.shape[1])) for _ in each]
                 for answer, part in zip(found, each, strict=True):
                     cells = answer[:, outputs].ravel()
                     cells[place] = part

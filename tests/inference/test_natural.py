@@ -1,6 +1,7 @@
 """The default engine: exact where exactness is known, deterministic, frugal and interruptible."""
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +14,7 @@ from sklearn.gaussian_process import kernels as sk
 
 import small
 from censored_gp.inference import ENGINES, infer, natural
-from censored_gp.inference.elbo import evaluate
+from censored_gp.inference.elbo import AT_ONCE, Stages, evaluate
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.task import Task
 from censored_gp.kernels import Linear
@@ -21,6 +22,7 @@ from censored_gp.likelihoods import Gaussian
 from censored_gp.model import Design, starting_model
 from censored_gp.posterior import Posterior
 from censored_gp.runtime import float64
+from quick import quick
 
 HELD = NaturalSettings(learn=False)
 
@@ -124,14 +126,29 @@ def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch
 def test_fits_of_similar_size_share_one_program(monkeypatch):
     traces = []
 
-    def counted(*arguments):
-        traces.append(arguments)
-        return evaluate(*arguments)
+    def counted(name, static=()):
+        def stage(*arguments):
+            traces.append(name)
+            return getattr(AT_ONCE, name)(*arguments)
 
-    monkeypatch.setattr(natural, "evaluate_compiled", eqx.filter_jit(counted))
+        return jax.jit(stage, static_argnums=static)
+
+    static = {"constant_state": (1,), "expectation": (5,)}
+    stages = Stages(*(counted(name, static.get(name, ())) for name in Stages._fields))
+    monkeypatch.setattr(natural, "evaluate_compiled", partial(evaluate, stages=stages))
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
-    assert len(traces) == 1
+    # Exact and censored cells are two kinds.
+    assert sorted(traces) == sorted([*Stages._fields, "expectation"])
+
+
+def test_evaluating_stage_by_stage_is_evaluating_at_once():
+    for task in (small.separate(), small.mixed()):
+        problem, free = task.problem(task.model), small.free_parameters(task)
+        arguments = free, natural.starting_sites(free, problem), problem, np.asarray(1e-9)
+        parts = natural.evaluate_compiled(*arguments)
+        whole = quick(lambda *all_: evaluate(*all_))(*arguments)
+        assert eqx.tree_equal(parts, whole, rtol=1e-9, atol=1e-12)
 
 
 def test_the_hosts_precision_is_left_alone():

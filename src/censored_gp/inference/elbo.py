@@ -11,7 +11,8 @@ and ELBO = E_q[log p(y | gamma)] - sum over roles of KL(q(v) || N(0, I)).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from censored_gp.inference.terms import Terms, gradient_of_expectation
+from censored_gp.inference.terms import Terms, add_expectation, none_yet
 from censored_gp.linalg import cholesky, inverse_of_product
 from censored_gp.posterior import (
     Weights,
@@ -74,11 +75,11 @@ class Sites(NamedTuple):
 class Evaluation(NamedTuple):
     """One evaluation of the bound: value, gradient and the sites that a full step leads to."""
 
-    elbo: Float[Array, ""]
+    elbo: Float[AnyArray, ""]
     gradient: Roles
     target: dict[str, Sites]
     weights: dict[str, Weights]
-    left_out: Float[Array, ""]
+    left_out: Float[AnyArray, ""]
     """Largest share of a role's prior variance that its features leave out."""
     scores: dict[str, Float[Array, "B D"]]
     """Squared slopes in the means of the roles without kernels, summed over rows: as these are
@@ -129,70 +130,136 @@ def blocked(side_by_side: Float[Array, "N O"], blocks: int) -> Float[Array, "B N
     return jnp.moveaxis(side_by_side.reshape(rows, blocks, -1), 0, 1)
 
 
-def _constant_marginals(lmc: LMC, rows: int) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return the marginals of a role without kernels; its variance is never looked at."""
-    mean = blocked(lmc.constant(rows), lmc.mean.shape[0])
-    return mean, jnp.ones_like(mean)
+class Totals(NamedTuple):
+    """What is added up on the way: the bound, and the largest share that features leave out."""
+
+    bound: Float[AnyArray, ""]
+    left_out: Float[AnyArray, ""]
 
 
-def evaluate(
-    free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Float[AnyArray, ""]
-) -> Evaluation:
-    """Return the ELBO with its gradient in the free hyper-parameters, and the next sites.
+class RoleState(NamedTuple):
+    """q of one role at given sites, and what the slopes of its hyper-parameters are made of."""
+
+    weights: Weights
+    mean: Float[Array, "N O"]
+    variance: Float[Array, "N O"]
+    cotangent: Geometry
+    """Derivative of log Z in the geometry; that in what is left out is not known yet."""
+    pull: Callable[[Geometry], tuple[LMC, ...]]
+    """Turns a derivative in the geometry into one in the free hyper-parameters."""
+
+
+def role_state(
+    totals: Totals,
+    free: LMC,
+    sites: Sites,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> tuple[Totals, RoleState]:
+    """Find q of a role that varies from its sites; its divergence is taken from the bound.
 
     The gradient is that of the conjugate surrogate log Z = log of the integral of the sites under
     the prior, which is the gradient of the ELBO itself when the sites have converged; its adjoint
     is closed, d log Z / dP = -(P^-1 + v v') / 2 and d log Z / db = v, so neither a Cholesky factor
     nor an inverse is differentiated.
     """
-    inputs, rows = jnp.asarray(problem.inputs), len(problem.inputs)
-    varies = {role: lmc.varies for role, lmc in free.items()}
-    shapes, pulls, weights, mean, variance = {}, {}, {}, {}, {}
-    divergence = jnp.zeros(())
+    inputs = jnp.asarray(inputs)
+    shape, pull = jax.vjp(lambda f: geometry(from_free(f), inducing, inputs, jitter), free)
+    precision, linear, _ = natural_parameters(shape, sites)
+    weights, divergence = solve_weights(precision, linear)
+    mean, variance = (flat(part) for part in marginals(shape, weights))
+    cotangent = surrogate_cotangent(shape, weights, sites)
+    left_out = jnp.maximum(totals.left_out, largest_share_left_out(shape))
+    totals = Totals(totals.bound - divergence, left_out)
+    return totals, RoleState(weights, mean, variance, cotangent, pull)
+
+
+def role_ascent(
+    state: RoleState, slopes: tuple[Float[AnyArray, "N O"], Float[AnyArray, "N O"]]
+) -> tuple[LMC, Sites]:
+    """Return the gradient in a role's free hyper-parameters, and its next sites.
+
+    ``slopes`` are those of the expected log likelihood in the means and variances of q.
+    """
+    blocks = len(state.cotangent.phi)
+    d_mean, d_variance = (blocked(jnp.asarray(slope), blocks) for slope in slopes)
+    gradient = state.pull(state.cotangent._replace(left_out=d_variance))[0]
+    return gradient, next_sites(blocked(state.mean, blocks), d_mean, d_variance)
+
+
+def constant_state(free: LMC, rows: int) -> tuple[Float[Array, "N O"], Float[Array, "N O"]]:
+    """Return the marginals of a role without kernels; its variance is never looked at."""
+    mean = free.constant(rows)
+    return mean, jnp.ones_like(mean)
+
+
+def constant_ascent(free: LMC, slope: Float[AnyArray, "N O"]) -> tuple[LMC, Float[Array, "B D"]]:
+    """Return the gradient of a role without kernels, and its empirical information."""
+    by_row = blocked(jnp.asarray(slope), free.mean.shape[0])
+    gradient = eqx.tree_at(lambda m: m.mean, free, jnp.sum(by_row, axis=1))
+    return gradient, jnp.sum(by_row**2, axis=1)
+
+
+class Stages(NamedTuple):
+    """The parts of an evaluation, each of which may be compiled on its own.
+
+    What takes long to compile depends on little: the likelihoods on the number of cells alone, and
+    a role on its own kernels and inducing inputs alone. Models that differ elsewhere share it.
+    """
+
+    state: Callable[..., tuple[Totals, RoleState]] = role_state
+    ascent: Callable[..., tuple[LMC, Sites]] = role_ascent
+    constant_state: Callable[..., Any] = constant_state
+    constant_ascent: Callable[..., Any] = constant_ascent
+    expectation: Callable[..., Any] = add_expectation
+
+
+AT_ONCE = Stages()
+"""Nothing compiled here: for what is compiled as a whole."""
+
+
+def evaluate(
+    free: Roles,
+    sites: dict[str, Sites],
+    problem: Problem,
+    jitter: Float[AnyArray, ""],
+    stages: Stages = AT_ONCE,
+) -> Evaluation:
+    """Return the ELBO with its gradient in the free hyper-parameters, and the next sites."""
+    rows = len(problem.inputs)
+    totals = Totals(np.zeros(()), np.zeros(()))
+    states: dict[str, RoleState] = {}
+    mean, variance = {}, {}
     for role, lmc in free.items():
-        if not varies[role]:
-            mean[role], variance[role] = _constant_marginals(lmc, rows)
-            continue
-        shapes[role], pulls[role] = jax.vjp(
-            lambda f, z=problem.inducing[role]: geometry(from_free(f), z, inputs, jitter), lmc
-        )
-        precision, linear, _ = natural_parameters(shapes[role], sites[role])
-        weights[role], own = solve_weights(precision, linear)
-        divergence += own
-        mean[role], variance[role] = marginals(shapes[role], weights[role])
-    value, slopes = gradient_of_expectation(
-        problem.terms,
-        {role: flat(m) for role, m in mean.items()},
-        {role: flat(v) for role, v in variance.items()},
-        varies,
-    )
+        if lmc.varies:
+            own = (lmc, sites[role], problem.inducing[role], problem.inputs, jitter)
+            totals, states[role] = stages.state(totals, *own)
+            mean[role], variance[role] = states[role].mean, states[role].variance
+        else:
+            mean[role], variance[role] = stages.constant_state(lmc, rows)
+    bound, slopes = totals.bound, none_yet(mean)
+    for part in problem.terms:
+        bound, slopes = stages.expectation(bound, slopes, part, mean, variance, tuple(states))
     gradient, target, scores = {}, {}, {}
     for role, lmc in free.items():
-        d_mean, d_variance = (blocked(s[role], lmc.mean.shape[0]) for s in slopes)
-        if not varies[role]:
-            gradient[role] = eqx.tree_at(lambda m: m.mean, lmc, jnp.sum(d_mean, axis=1))
-            scores[role] = jnp.sum(d_mean**2, axis=1)
-            continue
-        cotangent = surrogate_cotangent(shapes[role], weights[role], sites[role], d_variance)
-        gradient[role] = pulls[role](cotangent)[0]
-        target[role] = next_sites(mean[role], d_mean, d_variance)
-    left_out = largest_share_left_out(shapes)
-    return Evaluation(value - divergence, gradient, target, weights, left_out, scores)
+        if role in states:
+            own = slopes[0][role], slopes[1][role]
+            gradient[role], target[role] = stages.ascent(states[role], own)
+        else:
+            gradient[role], scores[role] = stages.constant_ascent(lmc, slopes[0][role])
+    weights = {role: state.weights for role, state in states.items()}
+    return Evaluation(bound, gradient, target, weights, totals.left_out, scores)
 
 
-def largest_share_left_out(shapes: dict[str, Geometry]) -> Float[Array, ""]:
-    """Return the largest share of prior variance that the features of any role leave out."""
-    shares = [jnp.zeros(())]
-    for shape in shapes.values():
-        carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
-        shares.append(jnp.max(shape.left_out / (carried + shape.left_out + 1e-300)))
-    return jnp.max(jnp.stack(shares))
+def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
+    """Return the largest share of prior variance that the features of a role leave out."""
+    carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
+    return jnp.max(shape.left_out / (carried + shape.left_out + 1e-300))
 
 
-def surrogate_cotangent(
-    shape: Geometry, weights: Weights, sites: Sites, d_variance: Float[Array, "B N D"]
-) -> Geometry:
-    """Return the derivative of log Z (and of what the features leave out) in the geometry.
+def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geometry:
+    """Return the derivative of log Z in the geometry.
 
     Written out, as most of it is what the marginals are made of and is computed only once: with
     g_d = loading_d v and C_d the mean and the covariance of the factors by which output d sees the
@@ -209,7 +276,7 @@ def surrogate_cotangent(
     own = weights.mean.reshape(blocks, 1, rank, size)
     pulled = jnp.swapaxes(residual, 1, 2) @ phi
     d_loading = own * pulled[:, :, None] - jnp.einsum("bdrmk,bdmk->bdrm", half, gram)
-    return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), d_variance)
+    return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), jnp.zeros_like(shape.left_out))
 
 
 def next_sites(

@@ -17,7 +17,7 @@ kernels at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import NamedTuple
@@ -30,7 +30,15 @@ from jaxtyping import Array, Float, Int
 from censored_gp.inference.elbo import Problem, Roles, Sites
 from censored_gp.inference.vectors import from_vector, to_vector
 from censored_gp.posterior import Weights
-from censored_gp.prior import LMC, Geometry, feature_slopes, from_free, geometry, slopes_of
+from censored_gp.prior import (
+    LMC,
+    Geometry,
+    Inducing,
+    feature_slopes,
+    from_free,
+    geometry,
+    slopes_of,
+)
 from censored_gp.runtime import AnyArray
 
 MOST_COUPLED = 4
@@ -56,23 +64,35 @@ def pairs_of(outputs: int) -> Int[np.ndarray, "E 2"]:
     return np.array(list(combinations_with_replacement(range(outputs), 2)))
 
 
+def role_information(
+    free: LMC,
+    sites: Sites,
+    weights: Weights,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Information:
+    """Return the information about one role that varies."""
+    inputs = jnp.asarray(inputs)
+    shape = geometry(from_free(free), inducing, inputs, jitter)
+    slopes = feature_slopes(free, inducing, inputs, jitter)
+    of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
+    return jax.vmap(of_block)(shape, slopes, jnp.asarray(sites.precision), weights.covariance)
+
+
 def information(
     free: Roles,
     sites: dict[str, Sites],
     weights: dict[str, Weights],
     problem: Problem,
     jitter: Float[AnyArray, ""],
+    of_role: Callable[..., Information] = role_information,
 ) -> dict[str, Information]:
     """Return the information about every role that varies, at given sites and q(v)."""
-    inputs, found = jnp.asarray(problem.inputs), {}
-    for role, covariance in ((role, own.covariance) for role, own in weights.items()):
-        inducing = problem.inducing[role]
-        shape = geometry(from_free(free[role]), inducing, inputs, jitter)
-        slopes = feature_slopes(free[role], inducing, inputs, jitter)
-        of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
-        precision = jnp.asarray(sites[role].precision)
-        found[role] = jax.vmap(of_block)(shape, slopes, precision, covariance)
-    return found
+    return {
+        role: of_role(free[role], sites[role], q, problem.inducing[role], problem.inputs, jitter)
+        for role, q in weights.items()
+    }
 
 
 def _of_block(

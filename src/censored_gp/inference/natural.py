@@ -8,6 +8,7 @@ random.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -21,15 +22,26 @@ from censored_gp.inference.elbo import (
     Problem,
     Roles,
     Sites,
+    Stages,
+    constant_ascent,
+    constant_state,
     evaluate,
+    role_ascent,
+    role_state,
 )
-from censored_gp.inference.information import MOST_COUPLED, assemble, information
+from censored_gp.inference.information import (
+    MOST_COUPLED,
+    assemble,
+    information,
+    role_information,
+)
 from censored_gp.inference.report import Progress, Report, silent
 from censored_gp.inference.task import Task
+from censored_gp.inference.terms import add_expectation
 from censored_gp.inference.vectors import Vector, from_vector, to_vector
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
-from censored_gp.runtime import AnyArray, blas_threads_for, compiled
+from censored_gp.runtime import AnyArray, blas_threads_for, compiled_for_arrays
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
@@ -76,11 +88,18 @@ class State:
     gradient: Vector
 
 
-evaluate_compiled = compiled(evaluate)
-information_compiled = compiled(information)
+COMPILED = Stages(
+    compiled_for_arrays(role_state),
+    compiled_for_arrays(role_ascent),
+    compiled_for_arrays(constant_state, static=("rows",)),
+    compiled_for_arrays(constant_ascent),
+    compiled_for_arrays(add_expectation, static=("varying",)),
+)
+evaluate_compiled = functools.partial(evaluate, stages=COMPILED)
+information_compiled = functools.partial(information, of_role=compiled_for_arrays(role_information))
 
 
-@compiled
+@compiled_for_arrays
 def mix_sites(
     sites: dict[str, Sites], target: dict[str, Sites], rho: Float[AnyArray, ""]
 ) -> dict[str, Sites]:

@@ -112,7 +112,8 @@ def make_target(
             constants[role] = lmc.constant(len(inputs))
     centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
     root = {role: cholesky(jnp.asarray(w.covariance)) for role, w in posterior.weights.items()}
-    return Target(shapes, centre, root, constants, terms), largest_share_left_out(shapes)
+    shares = [jnp.zeros(()), *(largest_share_left_out(shape) for shape in shapes.values())]
+    return Target(shapes, centre, root, constants, terms), jnp.max(jnp.stack(shares))
 
 
 @eqx.filter_jit

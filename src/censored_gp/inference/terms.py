@@ -7,6 +7,7 @@ out flat, one list for every pair of likelihood and kind (exact, right, left, in
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax
@@ -18,7 +19,7 @@ from censored_gp.kernels.families import safe_sqrt
 from censored_gp.likelihoods import Likelihood
 from censored_gp.observations import Observations
 from censored_gp.quadrature import grid
-from censored_gp.runtime import bucket
+from censored_gp.runtime import AnyArray, bucket
 
 KINDS = ("exact", "right", "left", "interval", "share")
 NO_VARIANCE = 1e-20
@@ -148,3 +149,26 @@ def pad_rows(inputs: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "P C"]:
 
 gradient_of_expectation = jax.value_and_grad(expected_log_likelihood, argnums=(1, 2))
 """The value with dE/dm and dE/dV: what a natural-gradient step is made of."""
+
+Slopes = tuple[Mapping[str, Float[AnyArray, "N D"]], Mapping[str, Float[AnyArray, "N D"]]]
+"""Slopes of the expected log likelihood in the means and the variances of every role."""
+
+
+def none_yet(mean: dict[str, Float[Array, "N D"]]) -> Slopes:
+    """Return slopes to which nothing was added."""
+    zeros = {role: np.zeros(own.shape) for role, own in mean.items()}
+    return zeros, zeros
+
+
+def add_expectation(
+    bound: Float[AnyArray, ""],
+    slopes: Slopes,
+    part: Terms,
+    mean: dict[str, Float[Array, "N D"]],
+    variance: dict[str, Float[Array, "N D"]],
+    varying: tuple[str, ...],
+) -> tuple[Float[Array, ""], Slopes]:
+    """Add the expected log likelihood of some cells to a bound, and its slopes to others."""
+    varies = {role: role in varying for role in mean}
+    value, own = gradient_of_expectation((part,), mean, variance, varies)
+    return bound + value, jax.tree.map(jnp.add, slopes, own)

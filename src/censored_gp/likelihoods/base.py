@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -12,11 +13,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
+from censored_gp.likelihoods.bounds import bound_tails, log_between
 from censored_gp.likelihoods.inverse import invert
 from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Support
 from censored_gp.links import LINKS, Link, as_link
 from censored_gp.quadrature import gauss_hermite
 from censored_gp.tails import log1mexp, log_count_interval, log_interval, log_ndtr
+from censored_gp.tails.interval import log_difference
 
 Values = Float[Array, "*#batch"]
 """Numbers that broadcast with one another."""
@@ -168,7 +171,7 @@ class Likelihood(eqx.Module):
 
     def log_at_least(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log P(Y >= y)."""
-        return self.log_survival(self._just_below(y), *theta)
+        return self.log_survival(self.just_below(y), *theta)
 
     def log_share(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return log P(y was counted) of a count of which any share is equally likely to be.
@@ -187,7 +190,7 @@ class Likelihood(eqx.Module):
         """Return log P(lower <= Y <= upper) for finite lower < upper inside the support."""
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
         # Both ends in one call: half the code to compile.
-        ends = jnp.stack([self._just_below(lower), upper])
+        ends = jnp.stack([self.just_below(lower), upper])
         cdf, survival = self.log_tails(ends, *each)
         tails = (cdf[0], survival[0]), (cdf[1], survival[1])
         rule = log_count_interval if self.support.discrete else log_interval
@@ -207,13 +210,16 @@ class Likelihood(eqx.Module):
         no others are compiled.
         """
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        lower, upper = self._to_support(lower, upper)
-        point, below, above = self._knowledge(lower, upper)
-        open_, never = ~point, self._impossible(lower, upper)
+        lower, upper = self.to_support(lower, upper)
+        point, below, above = self.knowledge(lower, upper)
+        never = self._impossible(lower, upper)
+        open_ = (below | above) & ~point & ~never
+        between = functools.partial(log_between, self, open_ & below & above)
+        if "interval" not in kinds:
+            between = self._log_one_sided
         cases: list[tuple[set[str], Array, Callable]] = [
             ({"exact"}, point & ~never, lambda a, b, *t: self.log_density(a, *t)),
-            ({"right", "left"}, open_ & (below ^ above) & ~never, self._log_one_sided),
-            ({"interval"}, open_ & below & above & ~never, self.log_interval),
+            ({"right", "left", "interval"}, open_, between),
         ]
         total = jnp.zeros(lower.shape)
         for names, mask, term in cases:
@@ -285,15 +291,15 @@ class Likelihood(eqx.Module):
         least = 0.0 if self.rescale == "affine" else 0.1
         return max(spread(latent[np.isfinite(latent)]), least)
 
-    def _just_below(self, y: Values) -> Float[Array, "*#batch"]:
+    def just_below(self, y: Values) -> Float[Array, "*#batch"]:
         """Return the largest value less than y, as far as probabilities go."""
         return jnp.asarray(y) - 1.0 if self.support.discrete else jnp.asarray(y)
 
-    def _to_support(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+    def to_support(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Return bounds at whole numbers for a discrete Y: 2.5 to 4.5 is 3 to 4."""
         return (jnp.ceil(lower), jnp.floor(upper)) if self.support.discrete else (lower, upper)
 
-    def _knowledge(self, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
+    def knowledge(self, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
         """Return where Y is a point, bounded below, and bounded above.
 
         A bound that excludes nothing of the support is no bound.
@@ -310,7 +316,7 @@ class Likelihood(eqx.Module):
     def _log_one_sided(self, lower: Array, upper: Array, *theta: Any) -> Float[Array, "*#batch"]:
         """Return log P(Y >= lower) or log P(Y <= upper), whichever bound there is."""
         below = lower > self.support.lower
-        cdf, survival = self.log_tails(jnp.where(below, self._just_below(lower), upper), *theta)
+        cdf, survival = self.log_tails(jnp.where(below, self.just_below(lower), upper), *theta)
         return jnp.where(below, survival, cdf)
 
     def _where(
@@ -350,17 +356,12 @@ class Likelihood(eqx.Module):
         self, log_u: Array, log_rest: Array, lower: Any, upper: Any, *theta: Any
     ) -> Float[Array, "*#batch"]:
         """Return the quantile of Y given the bounds, its level given as two logs."""
-        lower, upper = self._to_support(jnp.asarray(lower, float), jnp.asarray(upper, float))
+        lower, upper = self.to_support(jnp.asarray(lower, float), jnp.asarray(upper, float))
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        mass = self.log_likelihood(lower, upper, *each)
-        _, bounded_below, bounded_above = self._knowledge(lower, upper)
-        start = self._just_below(jnp.where(bounded_below, lower, self.support.inside[0]))
-        end = jnp.where(bounded_above, upper, self.support.inside[1])
-        cdf, survival = self.log_tails(jnp.stack([start, end]), *each)
-        below = jnp.where(bounded_below, cdf[0], -jnp.inf)
-        above = jnp.where(bounded_above, survival[1], -jnp.inf)
+        start, end = bound_tails(self, lower, upper, each)
+        mass = log_difference(start, end)
         y = self._quantile(
-            jnp.logaddexp(below, log_u + mass), jnp.logaddexp(above, log_rest + mass), *each
+            jnp.logaddexp(start[0], log_u + mass), jnp.logaddexp(end[1], log_rest + mass), *each
         )
         return jnp.where(lower == upper, lower, jnp.clip(y, lower, upper))
 

@@ -61,7 +61,9 @@ class Poisson(Likelihood):
     def moments_within(self, lower: Values, upper: Values, rate: Values) -> Moments:
         """Return E and Var by k P(k) = rate P(k - 1), applied once and twice."""
         lower, upper, rate = jnp.broadcast_arrays(lower, upper, rate)
-        masses = [self.log_likelihood(lower - i, upper - i, rate) for i in range(3)]
+        # In one call, as tails take long to compile.
+        ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
+        masses = [*self.log_likelihood(*ends, rate)]
         return moments_between(
             lambda k: self.log_density(k, rate),
             lower,
@@ -134,11 +136,10 @@ class NegativeBinomial(Likelihood):
     ) -> Moments:
         """Return E and Var by k P_r(k) = mean P_(r+1)(k - 1), applied once and twice."""
         lower, upper, mean, dispersion = jnp.broadcast_arrays(lower, upper, mean, dispersion)
-        masses = []
-        for i in range(3):
-            growth = 1.0 + i * dispersion
-            theta = mean * growth, dispersion / growth
-            masses.append(self.log_likelihood(lower - i, upper - i, *theta))
+        growth = jnp.stack([jnp.ones_like(dispersion), 1.0 + dispersion, 1.0 + 2.0 * dispersion])
+        ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
+        # In one call, as tails take long to compile.
+        masses = [*self.log_likelihood(*ends, mean * growth, dispersion / growth)]
         first = jnp.log(mean)
         return moments_between(
             lambda k: self.log_density(k, mean, dispersion),

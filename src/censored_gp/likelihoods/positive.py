@@ -59,7 +59,9 @@ class LogNormal(Likelihood):
         """Return moments given bounds: a power m moves the location by m scale^2."""
         lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, location, scale)
         square = jnp.square(scale)
-        masses = [self.log_likelihood(lower, upper, location + m * square, scale) for m in range(3)]
+        moved = jnp.stack([location + m * square for m in range(3)])
+        # In one call, as tails take long to compile.
+        masses = [*self.log_likelihood(lower, upper, moved, scale)]
         raw = [m * location + 0.5 * m**2 * square for m in (1, 2)]
         return moments_by_powers(
             lambda y: self.log_density(y, location, scale), masses, raw, lower, upper
@@ -123,8 +125,9 @@ class Gamma(Likelihood):
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return moments given bounds: a power m adds m to the shape."""
         lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, mean, shape)
-        growth = [1.0 + m / shape for m in range(3)]
-        masses = [self.log_likelihood(lower, upper, mean * g, shape * g) for g in growth]
+        growth = jnp.stack([1.0 + m / shape for m in range(3)])
+        # In one call, as tails take long to compile.
+        masses = [*self.log_likelihood(lower, upper, mean * growth, shape * growth)]
         first = jnp.log(mean)
         return moments_by_powers(
             lambda y: self.log_density(y, mean, shape),
@@ -224,8 +227,9 @@ class Weibull(Likelihood):
         """Return moments given bounds, by those of H = (Y / scale)^shape ~ Gamma of shape 1."""
         lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, scale, shape)
         ends = [(jnp.maximum(end, 0.0) / scale) ** shape for end in (lower, upper)]
-        powers = [1.0 + m / shape for m in range(3)]
-        masses = [Gamma().log_likelihood(*ends, power, power) for power in powers]
+        powers = jnp.stack([1.0 + m / shape for m in range(3)])
+        # In one call, as tails take long to compile.
+        masses = [*Gamma().log_likelihood(*ends, powers, powers)]
         raw = [m * jnp.log(scale) + gammaln(power) for m, power in enumerate(powers)]
         return moments_by_powers(
             lambda y: self.log_density(y, scale, shape), masses, raw[1:], lower, upper

@@ -72,6 +72,26 @@ def nodes_for_counts(
     return points, jnp.where(few, jnp.where(index < width, 1.0, 0.0), masses)
 
 
+def log_difference(tails_lower: LogTails, tails_upper: LogTails) -> Float[Array, "*#batch"]:
+    """Return log P(lower < Y <= upper) from the tails at its ends, however much of them cancels.
+
+    It keeps as many digits as the difference of the tails does: for what needs no more than that.
+    """
+    larger, smaller = _on_small_side(tails_lower, tails_upper)
+    possible = larger > -jnp.inf
+    gap = jnp.where(possible, smaller - jnp.where(possible, larger, 0.0), -jnp.inf)
+    return larger + log1mexp(jnp.minimum(gap, 0.0))
+
+
+def _on_small_side(
+    tails_lower: LogTails, tails_upper: LogTails
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return the larger and the smaller log tail on the side where both are small."""
+    below = tails_upper[0] < tails_lower[1]
+    larger = jnp.where(below, tails_upper[0], tails_lower[1])
+    return larger, jnp.where(below, tails_lower[0], tails_upper[1])
+
+
 def _subtract_or_sum(
     log_density: LogDensity,
     tails_lower: LogTails,
@@ -81,9 +101,7 @@ def _subtract_or_sum(
     prefer_sum: ArrayLike = False,
 ) -> Float[Array, "*#batch"]:
     """Return the difference of tails where it keeps its digits, the weighted sum elsewhere."""
-    below = tails_upper[0] < tails_lower[1]
-    larger = jnp.where(below, tails_upper[0], tails_lower[1])
-    smaller = jnp.where(below, tails_lower[0], tails_upper[1])
+    larger, smaller = _on_small_side(tails_lower, tails_upper)
     narrow = (larger - smaller < NARROW) | jnp.asarray(prefer_sum)
     gap = jnp.where(narrow, -1.0, smaller - jnp.where(narrow, 0.0, larger))
     difference = jnp.where(narrow, 0.0, larger) + log1mexp(gap)
