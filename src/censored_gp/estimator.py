@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -18,8 +19,9 @@ from censored_gp.frames import Layout, Rows, read_training
 from censored_gp.inference import Report, Task, infer
 from censored_gp.inputs import Columns
 from censored_gp.likelihoods import Likelihood
-from censored_gp.model import Units, choose_units, starting_model
+from censored_gp.model import Model, Units, choose_units, coefficients, starting_models
 from censored_gp.observations import Observations
+from censored_gp.posterior import Posterior
 from censored_gp.progress import progress_bar
 from censored_gp.questions import Questions
 from censored_gp.readings import Spec
@@ -60,7 +62,9 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     use_censoring : bool
         Whether bounds are used. If not, every bound is taken for the value itself.
     rank : int or None, or dict by role of an int or a list with one int for each kernel
-        Latent functions per kernel. None: as many as outputs, at most three.
+        Latent functions per kernel. None: as many as outputs, at most three; or one, where cells
+        are few (less than ten for each coefficient) and the bound falls by less than the number of
+        coefficients saved. `rank_` tells.
     engine : {"natural", "svi", "nuts"}, or function
         How the posterior is found. A function is an engine of your own.
     max_iterations : int or None
@@ -227,9 +231,9 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
             design = checks.design_for(
                 self.get_params(deep=False), data.likelihoods, data.columns, data.inputs
             )
-            model = starting_model(design, inner.values())
+            models = starting_models(design, inner.values())
             task = Task(
-                model,
+                models[-1],
                 inner,
                 data.inputs,
                 self.inducing_tolerance,
@@ -239,7 +243,10 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
             )
             settings = self._with_validation(settings, data, units)
             run = self.engine if callable(self.engine) else functools.partial(infer, self.engine)
-            self.posterior_, report = run(task, settings)
+            if self.engine == "natural":
+                self.posterior_, report = _best_of(run, task, models, settings)
+            else:
+                self.posterior_, report = run(task, settings)
         self.units_, self._inner = units, inner
         self._keep(data, _in_own_units(report, units, data.seen))
         return self
@@ -311,12 +318,39 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         for note in report.notes:
             targets.warn(note)
 
+    @property
+    def rank_(self) -> dict[str, tuple[int, ...]]:
+        """Latent functions of each kernel, by role.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from censored_gp import CensoredGP
+        >>> X, y = np.arange(8.0)[:, None], np.eye(8)[:, :2]
+        >>> CensoredGP(heteroscedastic=False, rank=1).fit(X, y).rank_
+        {'mean': (1,), 'scale': ()}
+        """
+        priors = self.posterior_.model.priors
+        return {role: tuple(a.shape[2] for a in lmc.mixing) for role, lmc in priors.items()}
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`."""
         return files.save(self, path)
 
     def __str__(self) -> str:
         return self.summary() if hasattr(self, "posterior_") else repr(self)
+
+
+def _best_of(
+    run: Callable[..., tuple[Posterior, Report]], task: Task, models: list[Model], settings: Any
+) -> tuple[Posterior, Report]:
+    """Fit every model; return the one of the highest bound less its coefficients (Akaike)."""
+    fits = []
+    for model in models:
+        fits.append(run(dataclasses.replace(task, model=model), settings))
+        if fits[-1][1].status == "interrupted":
+            break
+    return max(fits, key=lambda fit: fit[1].elbo - coefficients(fit[0].model))
 
 
 def _in_own_units(report: Report, units: Units, seen: Observations) -> Report:

@@ -37,6 +37,10 @@ from censored_gp.prior import (
 )
 from censored_gp.runtime import in_float64
 
+MOST_LATENT = 3
+"""Latent functions of a kernel, where no rank was chosen."""
+CELLS_IN_DOUBT = 10
+"""Observed cells for each coefficient, below which one latent function may predict better."""
 SMALL_SPREAD = 0.3
 """Starting standard deviation of the latent functions that are not means."""
 
@@ -52,7 +56,7 @@ class Design:
     """Whether outputs share latent functions, for all roles or by role."""
     rank: int | Mapping[str, int | Sequence[int]] | None = None
     """R_q of every kernel, or by role (one, or one for each kernel); None: as many as outputs, at
-    most three."""
+    most `MOST_LATENT`."""
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""
@@ -70,7 +74,7 @@ class Design:
                 f"rank: found {each} for the role {role!r}, which has {count} kernel(s). Accepted "
                 "is one whole number, or one for each kernel."
             )
-        return tuple(min(outputs, 3 if rank is None else rank) for rank in each)
+        return tuple(min(outputs, MOST_LATENT if rank is None else rank) for rank in each)
 
     @property
     def role_outputs(self) -> dict[str, tuple[int, ...]]:
@@ -136,6 +140,28 @@ def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
         mixing = [spread[:, None] * (factor if blocks == 1 else 1.0) for factor in factors]
         priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks)
     return Model(priors, design.likelihoods)
+
+
+def starting_models(design: Design, values: Float[np.ndarray, "N D"]) -> list[Model]:
+    """Return the starting model; where cells are few for it, one of rank one before it.
+
+    A coefficient has no uncertainty of its own: many of them follow the noise of few cells.
+    """
+    model = starting_model(design, values)
+    widest = max((a.shape[2] for lmc in model.priors.values() for a in lmc.mixing), default=0)
+    enough = np.isfinite(values).sum() >= CELLS_IN_DOUBT * coefficients(model)
+    if design.rank is not None or widest < MOST_LATENT or enough:
+        return [model]
+    return [starting_model(dataclasses.replace(design, rank=1), values), model]
+
+
+def coefficients(model: Model) -> int:
+    """Return how many numbers say how outputs share latent functions.
+
+    Rotations of the functions of a kernel, which change nothing, do not count.
+    """
+    shapes = [np.shape(a) for lmc in model.priors.values() for a in lmc.mixing]
+    return sum(b * (outputs * rank - rank * (rank - 1) // 2) for b, outputs, rank in shapes)
 
 
 def _role_start(

@@ -1,0 +1,61 @@
+"""Cells as mixtures: quantiles between bounds are found quickly, and must be the exact ones."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from censored_gp.likelihoods import Gaussian, NegativeBinomial
+from censored_gp.mixture import Mixture, coarse
+from quick import quick
+
+INF = np.inf
+MASS = np.array([0.2, 0.5, 0.3])
+LEVELS = (0.001, 0.05, 0.5, 0.95)
+
+
+def cut(family, theta, lower, upper):
+    """One mixture of three components for every pair of bounds."""
+    each = tuple(jnp.broadcast_to(jnp.asarray(t)[:, None], (3, len(lower))) for t in theta)
+    return Mixture(family, each, jnp.asarray(MASS), jnp.asarray(lower), jnp.asarray(upper))
+
+
+def found(mixture):
+    """Quantiles at all levels, and the lower tails there by the exact way."""
+    ask = quick(lambda mixture, level: mixture.quantile(level))
+    quantiles = np.stack([ask(mixture, jnp.asarray(level)) for level in LEVELS])
+    return quantiles, np.stack([below(mixture, q) for q in quantiles])
+
+
+def below(mixture, y):
+    return np.exp(TAILS(mixture, jnp.asarray(y))[0])
+
+
+TAILS = quick(lambda mixture, y: mixture.log_tails(y))
+
+
+def test_quantiles_between_bounds_reach_their_level_far_out_and_in_narrow_bounds():
+    """Right, left, both; 30 deviations out; a thousandth of a deviation wide; none; exact."""
+    lower = np.array([0.3, -INF, -0.5, 30.0, 1.0, -INF, 2.0])
+    upper = np.array([INF, 0.1, 0.7, INF, 1.0 + 1e-3, INF, 2.0])
+    mixture = cut(Gaussian(), ([0.0, 0.4, -1.0], [1.0, 0.7, 1.5]), lower, upper)
+    quantiles, reached = found(mixture)
+    assert np.all((quantiles >= lower) & (quantiles <= upper))
+    assert np.all(quantiles[:, -1] == 2.0)
+    levels = np.broadcast_to(np.array(LEVELS)[:, None], reached[:, :-1].shape)
+    np.testing.assert_allclose(reached[:, :-1], levels, rtol=1e-6)
+
+
+def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_level():
+    lower, upper = np.array([3.0, -INF, 2.0, 400.0, 5.0]), np.array([INF, 4.0, 6.0, INF, 5.0])
+    mixture = cut(NegativeBinomial(), ([2.0, 5.0, 9.0], [0.5, 0.1, 1.3]), lower, upper)
+    quantiles, reached = found(mixture)
+    assert np.all((quantiles >= lower) & (quantiles <= upper))
+    levels = np.array(LEVELS)[:, None]
+    assert np.all(reached >= levels - 1e-9)
+    assert np.all((below(mixture, quantiles[2] - 1.0) < 0.5) | (quantiles[2] == lower))
+
+
+@pytest.mark.parametrize("size", [1, 16, 17, 1000])
+def test_numbers_of_cells_are_rounded_up_to_few(size):
+    assert coarse(size) >= size
+    assert np.log2(coarse(size)) % 1 == 0
