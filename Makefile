@@ -25,7 +25,7 @@ demo: $(READY)  ## Fit HMOCGP to a bike share that runs out of bikes; print a ta
 	$(BIN)/censored-gp demo
 
 test: $(READY) lint docs  ## All checks: lint, types, tests, docs
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 slow: $(READY)  ## The tests that take long
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m slow

@@ -391,17 +391,3 @@ def test_validation_data_are_given_in_the_users_units(world, begin):
     assert given.max_iterations == 20
     assert given.seed == begin(model, world.X[::2], y[::2])[1].seed
     assert model.get_params()["engine_settings"] is settings
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_with_few_cells_the_bound_less_the_coefficients_chooses_the_rank(shared):
-    """Four outputs that are one function need one; four that have nothing in common need more."""
-    rng = np.random.default_rng(0)
-    X = np.linspace(0, 6, 20)[:, None]
-    waves = np.sin(X + (0.0 if shared else np.array([0.0, 1.0, 2.0, 4.0])) + np.zeros(4))
-    y = waves + 0.1 * rng.normal(size=waves.shape)
-    model = CensoredGP(kernels=RBF(1.5), heteroscedastic=False).fit(X, y)
-    assert model.rank_["mean"] == ((1,) if shared else (3,))
-    other = CensoredGP(kernels=RBF(1.5), heteroscedastic=False, rank=3 if shared else 1).fit(X, y)
-    saved = 5  # of nine coefficients
-    assert other.elbo_ < model.elbo_ + (saved if shared else -saved)

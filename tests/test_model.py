@@ -1,6 +1,5 @@
 """Starting values, units, and the generative algorithm against the dense covariance of Eq. (5)."""
 
-import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -17,14 +16,12 @@ from censored_gp.model import (
     Units,
     choose_inducing,
     choose_units,
-    coefficients,
     correlation_factor,
     draw_outputs,
     generate,
     observed_correlation,
     output_parameters,
     starting_model,
-    starting_models,
 )
 from censored_gp.observations import Observations
 
@@ -91,25 +88,6 @@ def test_uncoupled_outputs_stand_in_blocks_of_their_own():
 def test_rank_is_at_most_the_number_of_outputs(rank, expected):
     model = starting_model(Design(BOTH, {"mean": (RBF(1.0),)}, rank=rank), values())
     assert model.priors["mean"].mixing[0].shape == (1, 2, expected)
-
-
-@pytest.mark.parametrize(("rows", "outputs", "tried"), [(20, 4, 2), (400, 4, 1), (20, 2, 1)])
-def test_where_cells_are_few_for_many_coefficients_one_function_is_tried_too(rows, outputs, tried):
-    design = Design((Gaussian(),) * outputs, {"mean": (RBF(1.0), RBF(5.0))})
-    models = starting_models(design, np.random.default_rng(0).normal(size=(rows, outputs)))
-    widest = min(outputs, 3)
-    assert [m.priors["mean"].mixing[0].shape[2] for m in models] == [1, widest][-tried:]
-    chosen = dataclasses.replace(design, rank=3)
-    assert len(starting_models(chosen, np.ones((4, outputs)))) == 1
-
-
-def test_coefficients_do_not_count_rotations():
-    """Four outputs of rank three are known by a 4 x 4 matrix of that rank: 9 numbers."""
-    design = Design((Gaussian(),) * 4, {"mean": (RBF(1.0), RBF(5.0))}, rank=3)
-    model = starting_model(design, np.random.default_rng(0).normal(size=(9, 4)))
-    assert coefficients(model) == 18
-    single = starting_model(dataclasses.replace(design, rank=1), np.zeros((9, 4)))
-    assert coefficients(single) == 8
 
 
 def test_missing_values_do_not_matter_to_the_start():
