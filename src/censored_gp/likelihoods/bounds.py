@@ -34,7 +34,15 @@ def bound_tails(
     _, below, above = family.knowledge(lower, upper)
     inside = family.support.inside
     low, high = jnp.where(below, lower, inside[0]), jnp.where(above, upper, inside[1])
-    cdf, survival = family.log_tails(jnp.stack([family.just_below(low), high]), *theta)
+    # A loop, so that there is one program; an end at which nothing has a bound is passed over.
+    cdf, survival = lax.map(
+        lambda end: lax.cond(
+            jnp.any(end[1]),
+            lambda: family.log_tails(end[0], *theta),
+            lambda: (jnp.zeros(low.shape), jnp.zeros(low.shape)),
+        ),
+        (jnp.stack([family.just_below(low), high]), jnp.stack([below, above])),
+    )
     first = jnp.where(below, cdf[0], -jnp.inf), jnp.where(below, survival[0], 0.0)
     return first, (jnp.where(above, cdf[1], 0.0), jnp.where(above, survival[1], -jnp.inf))
 
