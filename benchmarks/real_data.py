@@ -139,10 +139,13 @@ def impose(
     return Observations(lower, upper, known.names), known.is_exact & (lower != upper)
 
 
-def answers(trial: Trial, seed: int, rank: int | None) -> tuple[float, float, float, bool]:
-    """Return coverage, ratio of totals and log density on imposed cells; whether bounds hold."""
+def answers(trial: Trial, seed: int, rank: int | None) -> tuple[float, float, float, int, bool]:
+    """Return coverage, ratio of totals and log density on imposed cells, how many these are, and
+    whether bounds hold."""
     inputs, known = trial.read()
     seen, hidden = impose(known, trial.side, seed)
+    if not hidden.any():
+        return np.nan, np.nan, np.nan, 0, True
     model = HMOCGP(trial.family, rank=rank, random_state=seed).fit(inputs, seen)
     (low, high), filled = model.impute_interval(0.9), model.impute()
     low, high, filled = (np.reshape(a, seen.lower.shape) for a in (low, high, filled))
@@ -151,7 +154,7 @@ def answers(trial: Trial, seed: int, rank: int | None) -> tuple[float, float, fl
     kept = bool(np.all((filled >= seen.lower) & (filled <= seen.upper)))
     logs = model.imputation().log_density(np.where(hidden, known.lower, np.nan))[hidden]
     ratio = float(filled[hidden].sum() / truth.sum())
-    return float(inside.mean()), ratio, float(logs.mean()), kept
+    return float(inside.mean()), ratio, float(logs.mean()), len(truth), kept
 
 
 def shares_lost(trial: Trial) -> tuple[float, float]:
@@ -187,13 +190,15 @@ def line(name: str, seeds: int, with_report: bool, rank: int | None) -> str:
     trial = TRIALS[name]
     seconds = "|".join(f" {s:.0f} s " for s in report_seconds(trial)) if with_report else " | "
     found = np.array([answers(trial, seed, rank) for seed in range(seeds)])
-    error = found[:, :3].std(axis=0, ddof=1) / np.sqrt(seeds) if seeds > 1 else [np.nan] * 3
+    # In a small table a seed may impose nothing.
+    some = found[found[:, 3] > 0, :3]
+    error = some.std(axis=0, ddof=1) / np.sqrt(len(some)) if len(some) > 1 else [np.nan] * 3
     figures = " | ".join(
-        f"{m:.3f} ± {e:.3f}" for m, e in zip(found[:, :3].mean(axis=0), error, strict=True)
+        f"{m:.3f} ± {e:.3f}" for m, e in zip(some.mean(axis=0), error, strict=True)
     )
-    kept = "yes" if found[:, 3].all() else "no"
+    cells, kept = int(found[:, 3].sum()), "yes" if found[:, 4].all() else "no"
     lost = "" if trial.side == "left" else " to ".join(f"{s:.1%}" for s in shares_lost(trial))
-    return f"| {name} |{seconds}| {figures} | {kept} | {lost} |"
+    return f"| {name} |{seconds}| {cells} | {figures} | {kept} | {lost} |"
 
 
 def main() -> None:
@@ -205,9 +210,9 @@ def main() -> None:
     parser.add_argument("--without-reports", action="store_true")
     chosen = parser.parse_args()
     print(
-        "| table | report | again | 90 % intervals that hold the truth | estimated / true "
+        "| table | report | again | cells | 90 % intervals that hold the truth | estimated / true "
         "| log density | bounds hold | share lost, with half the censored cells |\n"
-        "|---|---|---|---|---|---|---|---|"
+        "|---|---|---|---|---|---|---|---|---|"
     )
     for name in TRIALS:
         if chosen.only in name:

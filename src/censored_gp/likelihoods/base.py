@@ -26,6 +26,8 @@ Values = Float[Array, "*#batch"]
 Role = Literal["mean", "scale", "shape"]
 KINDS = ("exact", "right", "left", "interval")
 """What an interval can be, besides missing."""
+OPEN = KINDS[1:]
+"""Those that are not a point."""
 MOMENT_NODES = 40
 
 

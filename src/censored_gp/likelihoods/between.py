@@ -64,11 +64,13 @@ def _added_up(
     curvature: Callable[[Cells], Cells],
 ) -> Moments:
     """Return the moments by sums over the counts that matter, relative to the likeliest one."""
-    here, bend = log_mass(peak), curvature(peak)
-    ends = []
-    for side in (-1.0, 1.0):
+    bend = curvature(peak)
+    # All three in one call: less to compile.
+    around = log_mass(jnp.maximum(jnp.stack([peak, peak - 1.0, peak + 1.0]), 0.0))
+    here, ends = around[0], []
+    for side, beside in ((-1.0, around[1]), (1.0, around[2])):
         # Where slope t + bend t^2 / 2 is the fall that is negligible.
-        slope = jnp.maximum(here - log_mass(jnp.maximum(peak + side, 0.0)), 0.0)
+        slope = jnp.maximum(here - beside, 0.0)
         root = jnp.sqrt(slope**2 + 2.0 * NEGLIGIBLE * jnp.maximum(bend, 1e-30))
         reach = jnp.ceil(2.0 * NEGLIGIBLE / (slope + root))
         ends.append(jnp.clip(peak + side * reach, low, high))

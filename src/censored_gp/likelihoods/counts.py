@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite
+from censored_gp.likelihoods.base import OPEN, Likelihood, Parameter, Values, finite
 from censored_gp.likelihoods.between import Moments, moments_between
 from censored_gp.likelihoods.support import COUNTS, REAL, Support
 from censored_gp.tails import (
@@ -63,7 +63,7 @@ class Poisson(Likelihood):
         lower, upper, rate = jnp.broadcast_arrays(lower, upper, rate)
         # In one call, as tails take long to compile.
         ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
-        masses = [*self.log_likelihood(*ends, rate)]
+        masses = [*self.log_likelihood(*ends, rate, kinds=OPEN)]
         return moments_between(
             lambda k: self.log_density(k, rate),
             lower,
@@ -139,7 +139,8 @@ class NegativeBinomial(Likelihood):
         growth = jnp.stack([jnp.ones_like(dispersion), 1.0 + dispersion, 1.0 + 2.0 * dispersion])
         ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
         # In one call, as tails take long to compile.
-        masses = [*self.log_likelihood(*ends, mean * growth, dispersion / growth)]
+        theta = mean * growth, dispersion / growth
+        masses = [*self.log_likelihood(*ends, *theta, kinds=OPEN)]
         first = jnp.log(mean)
         return moments_between(
             lambda k: self.log_density(k, mean, dispersion),

@@ -10,7 +10,7 @@ import numpy as np
 from jax.scipy.special import gammaln, ndtri
 from jaxtyping import Array, Float, Key
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.base import OPEN, Likelihood, Parameter, Values, finite, spread
 from censored_gp.likelihoods.powers import moments_by_powers
 from censored_gp.likelihoods.support import POSITIVE, Support
 from censored_gp.tails import log1mexp, log_gamma_kernel, log_gamma_tails, log_ndtr
@@ -61,7 +61,7 @@ class LogNormal(Likelihood):
         square = jnp.square(scale)
         moved = jnp.stack([location + m * square for m in range(3)])
         # In one call, as tails take long to compile.
-        masses = [*self.log_likelihood(lower, upper, moved, scale)]
+        masses = [*self.log_likelihood(lower, upper, moved, scale, kinds=OPEN)]
         raw = [m * location + 0.5 * m**2 * square for m in (1, 2)]
         return moments_by_powers(
             lambda y: self.log_density(y, location, scale), masses, raw, lower, upper
@@ -127,7 +127,8 @@ class Gamma(Likelihood):
         lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, mean, shape)
         growth = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
-        masses = [*self.log_likelihood(lower, upper, mean * growth, shape * growth)]
+        theta = mean * growth, shape * growth
+        masses = [*self.log_likelihood(lower, upper, *theta, kinds=OPEN)]
         first = jnp.log(mean)
         return moments_by_powers(
             lambda y: self.log_density(y, mean, shape),
@@ -229,7 +230,7 @@ class Weibull(Likelihood):
         ends = [(jnp.maximum(end, 0.0) / scale) ** shape for end in (lower, upper)]
         powers = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
-        masses = [*Gamma().log_likelihood(*ends, powers, powers)]
+        masses = [*Gamma().log_likelihood(*ends, powers, powers, kinds=OPEN)]
         raw = [m * jnp.log(scale) + gammaln(power) for m, power in enumerate(powers)]
         return moments_by_powers(
             lambda y: self.log_density(y, scale, shape), masses, raw[1:], lower, upper
