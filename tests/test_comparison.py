@@ -86,3 +86,13 @@ def test_all_six_models_of_the_paper(frame):
     )  # fmt: skip
     assert sorted(found["model"]) == sorted(MODELS)
     assert not found.loc[0, "model"].endswith("NCGP")
+
+
+def test_data_that_one_family_cannot_take_are_refused_before_any_fit(frame, monkeypatch):
+    monkeypatch.setattr(censored_gp.CensoredGP, "_fit", lambda *_: pytest.fail("fitted"))
+    flags = (frame[["a"]] == 4).to_numpy()
+    with pytest.raises(ValueError, match="share"):
+        censored_gp.compare(
+            frame[["x"]], frame[["a"]], censored=flags, side="share",
+            models="CGP", likelihoods=["poisson", "gaussian"],
+        )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from censored_gp.diagnose import CrossPrediction, cross_predict, hold_out, score
 from censored_gp.estimator import CensoredGP
 from censored_gp.likelihoods import as_likelihood
 from censored_gp.observations import Observations
+from censored_gp.readings import Spec
 from censored_gp.tables import listed
 
 __all__ = ["MODELS", "compare"]
@@ -78,11 +80,10 @@ def compare(
     _check_names(names)
     if not families:
         raise ValueError("likelihoods: found none. Accepted is one or more.")
-    fitted = [
-        _fit(name, family, X, y, {"random_state": random_state, **(settings or {})}, known)
-        for family in families
-        for name in names
-    ]
+    chosen = {"random_state": random_state, **(settings or {})}
+    tried = [(n, f, getattr(presets, n)(f, **chosen)) for f in families for n in names]
+    _check_data([model for _, _, model in tried], X, y, known)
+    fitted = [_fit(name, family, model, X, y, known) for name, family, model in tried]
     rows = [_scores(*one, folds, random_state, _widened(fitted)) for one in fitted]
     order = np.argsort([row["nlpd"] for row in rows], kind="stable")
     rows = [{**rows[i], "best": rank == 0} for rank, i in enumerate(order)]
@@ -98,15 +99,27 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
+def _check_data(models: Sequence[CensoredGP], X: Any, y: Any, known: dict[str, Any]) -> None:
+    """Refuse data that one of the models cannot take, before minutes are spent on the others."""
+    with warnings.catch_warnings():
+        # The fit says it again.
+        warnings.simplefilter("ignore")
+        given = {name: known.get(name) for name in ("by", "time", "inputs")}
+        fields = [field.name for field in dataclasses.fields(Spec)]
+        spec = Spec(**{name: known[name] for name in fields if name in known})
+        for model in models:
+            model._read(X, y, known.get("outputs"), given, spec)
+
+
 def _fit(
-    name: str, family: Any, X: Any, y: Any, settings: dict[str, Any], known: dict[str, Any]
+    name: str, family: Any, model: CensoredGP, X: Any, y: Any, known: dict[str, Any]
 ) -> tuple[dict[str, Any], CensoredGP]:
     """Fit one model; return the beginning of its line in the table, and the model."""
     began = time.perf_counter()
     with warnings.catch_warnings():
         # One of many models that stops early is told by its scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = getattr(presets, name)(family, **settings).fit(X, y, **known)
+        model.fit(X, y, **known)
     seconds = time.perf_counter() - began
     line = {"model": name, "likelihood": _named(family), "elbo": model.elbo_, "seconds": seconds}
     return line, model

@@ -138,10 +138,10 @@ def bold_best(
 
 
 def effort(rows: Sequence[Row]) -> str:
-    """Say how long the runs took, and how many failed.
+    """Say how long the runs took, how many failed, and when they were done.
 
-    >>> effort([{"seconds": 2.0, "error": ""}])
-    '1 run, 0 min of one core in all, 2.0 s each in the middle; none failed.'
+    >>> effort([{"seconds": 2.0, "error": "", "finished": "2026-11-16T15:00:25Z"}])
+    '1 run, 0 min of one core in all, 2.0 s each in the middle; none failed. Done on 2026-11-16.'
     """
     if not rows:
         return "No run yet."
@@ -150,8 +150,18 @@ def effort(rows: Sequence[Row]) -> str:
     return (
         f"{len(rows)} run{'s' * (len(rows) > 1)}, {sum(seconds) / 60:.0f} min of one core in all, "
         f"{np.median(seconds):.1f} s each in the middle; "
-        f"{f'{failed} failed' if failed else 'none failed'}."
+        f"{f'{failed} failed' if failed else 'none failed'}. Done {_days(rows)}."
     )
+
+
+def _days(rows: Sequence[Row]) -> str:
+    """Say when runs were done: a table that is made on several days is made by several states.
+
+    >>> _days([{"finished": f"2026-11-1{day}T15:00:25Z"} for day in (6, 4, 5)])
+    'from 2026-11-14 to 2026-11-16'
+    """
+    days = sorted({row["finished"].partition("T")[0] for row in rows})
+    return f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"
 
 
 def versions() -> str:
