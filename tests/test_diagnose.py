@@ -81,8 +81,8 @@ def test_what_is_held_out_leaves_no_trace(model, data):
 
 def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model):
     inner, nothing = model._inner, np.ones(model.observations_.shape, dtype=bool)
-    start = diagnose._fresh_start(model, inner, nothing)
-    whole = diagnose._fresh_start(model, inner, ~nothing)
+    (start,) = diagnose._fresh_starts(model, inner, nothing)
+    (whole,) = diagnose._fresh_starts(model, inner, ~nothing)
     np.testing.assert_array_equal(start.priors["mean"].mean, whole.priors["mean"].mean)
 
 

@@ -34,15 +34,16 @@ TAILS = quick(lambda mixture, y: mixture.log_tails(y))
 
 
 def test_quantiles_between_bounds_reach_their_level_far_out_and_in_narrow_bounds():
-    """Right, left, both; 30 deviations out; a thousandth of a deviation wide; none; exact."""
-    lower = np.array([0.3, -INF, -0.5, 30.0, 1.0, -INF, 2.0])
-    upper = np.array([INF, 0.1, 0.7, INF, 1.0 + 1e-3, INF, 2.0])
+    """Right, left, both; 30 deviations out; narrow; none; a point, all but for rounding; exact."""
+    lower = np.array([0.3, -INF, -0.5, 30.0, 1.0, -INF, 1e-20, 2.0])
+    upper = np.array([INF, 0.1, 0.7, INF, 1.0 + 1e-3, INF, 2e-20, 2.0])
     mixture = cut(Gaussian(), ([0.0, 0.4, -1.0], [1.0, 0.7, 1.5]), lower, upper)
     quantiles, reached = found(mixture)
     assert np.all((quantiles >= lower) & (quantiles <= upper))
     assert np.all(quantiles[:, -1] == 2.0)
-    levels = np.broadcast_to(np.array(LEVELS)[:, None], reached[:, :-1].shape)
-    np.testing.assert_allclose(reached[:, :-1], levels, rtol=1e-6)
+    levels = np.broadcast_to(np.array(LEVELS)[:, None], reached[:, :-2].shape)
+    np.testing.assert_allclose(reached[:, :-2], levels, rtol=1e-6)
+    np.testing.assert_allclose(quantiles[:, -2], (1.0 + levels[:, 0]) * 1e-20, rtol=1e-9)
 
 
 def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_level():

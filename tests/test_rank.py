@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from censored_gp import CensoredGP
+from censored_gp import CensoredGP, diagnose
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
 from censored_gp.model import Design, coefficients, starting_model, starting_models
@@ -42,3 +42,17 @@ def test_with_few_cells_the_bound_less_the_coefficients_chooses_the_rank(shared)
     other = CensoredGP(kernels=RBF(1.5), heteroscedastic=False, rank=3 if shared else 1).fit(X, y)
     saved = 5  # of nine coefficients
     assert other.elbo_ < model.elbo_ + (saved if shared else -saved)
+
+
+def test_what_is_held_out_is_predicted_by_models_that_are_chosen_in_the_same_way(monkeypatch):
+    X, y = np.arange(10.0)[:, None], np.random.default_rng(0).normal(size=(10, 3))
+    model = CensoredGP(kernels=RBF(2.0), heteroscedastic=False).fit(X, y)
+    tried, honest = [], diagnose.infer
+
+    def infer(engine, task, settings):
+        tried.append(task.model.priors["mean"].mixing[0].shape[2])
+        return honest(engine, task, settings)
+
+    monkeypatch.setattr(diagnose, "infer", infer)
+    diagnose.cross_predict(model, diagnose.hold_out(model.observations_, 2))
+    assert tried == [1, 3, 1, 3]

@@ -100,7 +100,9 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _check_data(models: Sequence[CensoredGP], X: Any, y: Any, known: dict[str, Any]) -> None:
-    """Refuse data that one of the models cannot take, before minutes are spent on the others."""
+    """Refuse what one of the models cannot take, before minutes are spent on the others."""
+    for model in models:
+        model._settings()
     with warnings.catch_warnings():
         # The fit says it again.
         warnings.simplefilter("ignore")

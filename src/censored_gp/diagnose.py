@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from censored_gp.answers import Answers
 from censored_gp.checks import design_for, engine_settings
 from censored_gp.inference import Task, infer
 from censored_gp.inference.elbo import Problem
+from censored_gp.inference.selection import best_fit
 from censored_gp.inference.terms import Terms
-from censored_gp.model import Model, starting_model
+from censored_gp.model import Model, starting_models
 from censored_gp.observations import Observations
 from censored_gp.predict import Prediction
 from censored_gp.runtime import float64
@@ -162,8 +164,9 @@ def _refit(model: Answers, hidden: Bool[np.ndarray, "N D"], use_censoring: bool)
     inner = model.units_.apply(targets.within_support(seen, likelihoods))
     settings = model.get_params(deep=False)
     with float64():
+        models = _fresh_starts(model, inner, hidden)
         task = _HeldOut(
-            _fresh_start(model, inner, hidden),
+            models[-1],
             inner,
             model._inputs,
             settings["inducing_tolerance"],
@@ -172,18 +175,21 @@ def _refit(model: Answers, hidden: Bool[np.ndarray, "N D"], use_censoring: bool)
             hidden=hidden,
         )
         # The other engines would take many times longer for about the same answer.
-        posterior, _ = infer("natural", task, engine_settings("natural", None, None, 0))
+        run, chosen = partial(infer, "natural"), engine_settings("natural", None, None, 0)
+        posterior, _ = best_fit(run, task, models, chosen)
     return Prediction(posterior, model.units_, model._inputs, model.output_names_)
 
 
-def _fresh_start(model: Answers, inner: Observations, hidden: Bool[np.ndarray, "N D"]) -> Model:
-    """Return starting values by the cells that are not hidden."""
+def _fresh_starts(
+    model: Answers, inner: Observations, hidden: Bool[np.ndarray, "N D"]
+) -> list[Model]:
+    """Return the models to try, with starting values by the cells that are not hidden."""
     likelihoods, values = model.posterior_.model.likelihoods, inner.values()
     left = np.where(hidden, np.nan, values)
     # An output of which nothing is left must start somewhere.
     left = np.where(np.isnan(left).all(axis=0), values, left)
     settings = model.get_params(deep=False)
-    return starting_model(design_for(settings, likelihoods, model.columns_, model._inputs), left)
+    return starting_models(design_for(settings, likelihoods, model.columns_, model._inputs), left)
 
 
 def scored(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -17,11 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from censored_gp import checks, files, targets
 from censored_gp.frames import Layout, Rows, read_training
 from censored_gp.inference import Report, Task, infer
+from censored_gp.inference.selection import best_fit
 from censored_gp.inputs import Columns
 from censored_gp.likelihoods import Likelihood
-from censored_gp.model import Model, Units, choose_units, coefficients, starting_models
+from censored_gp.model import Units, choose_units, starting_models
 from censored_gp.observations import Observations
-from censored_gp.posterior import Posterior
 from censored_gp.progress import progress_bar
 from censored_gp.questions import Questions
 from censored_gp.readings import Spec
@@ -62,9 +61,10 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     use_censoring : bool
         Whether bounds are used. If not, every bound is taken for the value itself.
     rank : int or None, or dict by role of an int or a list with one int for each kernel
-        Latent functions per kernel. None: as many as outputs, at most three; or one, where cells
-        are few (less than ten for each coefficient) and the bound falls by less than the number of
-        coefficients saved. `rank_` tells.
+        Latent functions per kernel. None: as many as outputs, at most three. Where that is three
+        and cells are few (less than ten for each coefficient), "natural" fits a model with one,
+        too, and keeps it if its bound is lower by less than the number of coefficients saved.
+        `rank_` tells.
     engine : {"natural", "svi", "nuts"}, or function
         How the posterior is found. A function is an engine of your own.
     max_iterations : int or None
@@ -243,10 +243,9 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
             )
             settings = self._with_validation(settings, data, units)
             run = self.engine if callable(self.engine) else functools.partial(infer, self.engine)
-            if self.engine == "natural":
-                self.posterior_, report = _best_of(run, task, models, settings)
-            else:
-                self.posterior_, report = run(task, settings)
+            # The other engines take many times longer for a fit.
+            tried = models if self.engine == "natural" else models[-1:]
+            self.posterior_, report = best_fit(run, task, tried, settings)
         self.units_, self._inner = units, inner
         self._keep(data, _in_own_units(report, units, data.seen))
         return self
@@ -339,18 +338,6 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def __str__(self) -> str:
         return self.summary() if hasattr(self, "posterior_") else repr(self)
-
-
-def _best_of(
-    run: Callable[..., tuple[Posterior, Report]], task: Task, models: list[Model], settings: Any
-) -> tuple[Posterior, Report]:
-    """Fit every model; return the one of the highest bound less its coefficients (Akaike)."""
-    fits = []
-    for model in models:
-        fits.append(run(dataclasses.replace(task, model=model), settings))
-        if fits[-1][1].status == "interrupted":
-            break
-    return max(fits, key=lambda fit: fit[1].elbo - coefficients(fit[0].model))
 
 
 def _in_own_units(report: Report, units: Units, seen: Observations) -> Report:

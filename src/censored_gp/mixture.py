@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.bounds import bound_tails
@@ -23,6 +23,9 @@ from censored_gp.tails.interval import log_difference
 
 MOST_COMPONENTS = 2**16
 """Components times cells of which a question is asked at once: the temporaries fit a cache."""
+
+NARROW = 1e-9
+"""Width of bounds, in standard deviations, up to which a density is constant between them."""
 
 
 class Mixture(eqx.Module):
@@ -84,8 +87,8 @@ class Mixture(eqx.Module):
 
     def quantile(self, level: Float[Array, ""]) -> Float[Array, "K"]:
         """Return the smallest y with P(Y <= y) >= level."""
-        shape = self.theta[0].shape[1:]
-        log_tails, log_density = self._curves()
+        shape, narrow = self.theta[0].shape[1:], self._narrow()
+        log_tails, log_density = self._curves(narrow)
         found = invert(
             log_tails,
             log_density,
@@ -94,9 +97,23 @@ class Mixture(eqx.Module):
             self.likelihood.support,
             self._typical(),
         )
-        return jnp.clip(found, self.lower, self.upper)
+        if self.lower is None or self.upper is None:
+            return found
+        # Where a density is as good as constant.
+        width = jnp.where(narrow, self.upper - self.lower, 0.0)
+        between = jnp.clip(found, self.lower, self.upper)
+        return jnp.where(narrow, self.lower + level * width, between)
 
-    def _curves(self) -> tuple[Tails, Density]:
+    def _narrow(self) -> Bool[Array, "K"]:
+        """Return where bounds are so near each other that the tails at them are the same."""
+        if self.lower is None or self.upper is None:
+            return jnp.zeros(self.theta[0].shape[1:], dtype=bool)
+        if self.likelihood.support.discrete:
+            return self.lower == self.upper
+        spread = jnp.sqrt(self.average(self.likelihood.variance(*self.theta)))
+        return self.upper - self.lower <= NARROW * jnp.where(jnp.isfinite(spread), spread, 0.0)
+
+    def _curves(self, narrow: Bool[Array, "K"]) -> tuple[Tails, Density]:
         """Return the log tails and the log density as functions to search a quantile with.
 
         What the bounds have to do with it is computed once, not at every step of the search.
@@ -104,9 +121,8 @@ class Mixture(eqx.Module):
         family, theta = self.likelihood, self.theta
         if self.lower is None or self.upper is None:
             return self.log_tails, lambda y: self.log_average(family.log_density(y, *theta))
-        known = self.lower == self.upper
-        lower = jnp.where(known, -jnp.inf, self.lower)
-        upper = jnp.where(known, jnp.inf, self.upper)
+        lower = jnp.where(narrow, -jnp.inf, self.lower)
+        upper = jnp.where(narrow, jnp.inf, self.upper)
         start, end = bound_tails(family, lower, upper, theta)
         whole = log_difference(start, end)
 

@@ -54,8 +54,9 @@ def compiler_options() -> dict[str, Any]:
 def _are_known(options: dict[str, Any]) -> bool:
     """Whether the compiler knows options; it says so only when they are used."""
     try:
-        jax.jit(lambda x: x, compiler_options=options)(0.0)
-    except Exception:
+        with jax.ensure_compile_time_eval():
+            jax.jit(lambda x: x, compiler_options=options)(0.0)
+    except (RuntimeError, ValueError):
         return False
     return True
 

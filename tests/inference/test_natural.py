@@ -179,3 +179,23 @@ def test_inducing_inputs_are_picked_anew_within_the_same_number_of_steps(most, m
     assert report.site_steps <= most + NaturalSettings().warm_up
     if most > 50:
         assert inducing.size > few
+
+
+class Powered(Gaussian):
+    """A family with a field that is no array, by which Python branches."""
+
+    power: float
+
+    def __init__(self, power):
+        super().__init__()
+        self.power = power
+
+    def log_density(self, y, mean, scale):
+        if self.power > 1:
+            return super().log_density(y, mean, scale)
+        raise AssertionError
+
+
+def test_families_may_have_fields_that_are_no_arrays():
+    posterior, _ = natural.fit(small.single(Powered(2.0)), NaturalSettings(max_iterations=2))
+    assert np.all(np.isfinite(posterior.weights["mean"].mean))

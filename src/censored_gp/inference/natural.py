@@ -41,7 +41,7 @@ from censored_gp.inference.terms import add_expectation
 from censored_gp.inference.vectors import Vector, from_vector, to_vector
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
-from censored_gp.runtime import AnyArray, blas_threads_for, compiled_for_arrays
+from censored_gp.runtime import AnyArray, blas_threads_for, compiled, compiled_for_arrays
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
@@ -93,7 +93,8 @@ COMPILED = Stages(
     compiled_for_arrays(role_ascent),
     compiled_for_arrays(constant_state, static=("rows",)),
     compiled_for_arrays(constant_ascent),
-    compiled_for_arrays(add_expectation, static=("varying",)),
+    # A family may have fields that are no arrays.
+    compiled(add_expectation),
 )
 evaluate_compiled = functools.partial(evaluate, stages=COMPILED)
 information_compiled = functools.partial(information, of_role=compiled_for_arrays(role_information))
