@@ -24,6 +24,7 @@ from censored_gp.observations import Observations
 from censored_gp.progress import progress_bar
 from censored_gp.questions import Questions
 from censored_gp.readings import Spec
+from censored_gp.resolution import within_steps
 from censored_gp.runtime import float64, keep_compiled_programs
 
 __all__ = ["CensoredGP"]
@@ -232,9 +233,10 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
                 self.get_params(deep=False), data.likelihoods, data.columns, data.inputs
             )
             models = starting_models(design, inner.values())
+            recorded = within_steps(data.seen, design.outputs_of_varying_scale)
             task = Task(
                 models[-1],
-                inner,
+                units.apply(recorded),
                 data.inputs,
                 self.inducing_tolerance,
                 self.max_inducing,
@@ -247,7 +249,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
             tried = models if self.engine == "natural" else models[-1:]
             self.posterior_, report = best_fit(run, task, tried, settings)
         self.units_, self._inner = units, inner
-        self._keep(data, _in_own_units(report, units, data.seen))
+        self._keep(data, _in_own_units(report, units, recorded))
         return self
 
     def _settings(self) -> Any:
