@@ -17,3 +17,14 @@ def tell_who_and_wait(settings):
         file.write(str(os.getpid()))
     time.sleep(120)
     return {"waited": 1.0}
+
+
+def who(settings):
+    time.sleep(0.05)
+    return {"process": float(os.getpid())}
+
+
+def die_at_three(settings):
+    if settings["number"] == 3:
+        os._exit(1)
+    return {"number_again": float(settings["number"])}

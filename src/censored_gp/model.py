@@ -41,6 +41,9 @@ MOST_LATENT = 3
 """Latent functions of a kernel, where no rank was chosen."""
 CELLS_IN_DOUBT = 10
 """Observed cells for each coefficient, below which one latent function may predict better."""
+MARGIN = 100.0
+"""How many times as much may be left out where lengthscales are halved: that by which it grows
+there, even for a kernel as rough as the Matern 5/2."""
 SMALL_SPREAD = 0.3
 """Starting standard deviation of the latent functions that are not means."""
 
@@ -84,6 +87,12 @@ class Design:
             for parameter in likelihood.parameters:
                 found.setdefault(parameter.role, []).append(output)
         return {role: tuple(outputs) for role, outputs in found.items()}
+
+    @property
+    def outputs_of_varying_scale(self) -> list[int]:
+        """The outputs on the whole line whose scale depends on the inputs."""
+        scaled = self.role_outputs.get("scale", ()) if self.kernels.get("scale") else ()
+        return [d for d in scaled if self.likelihoods[d].rescale == "affine"]
 
 
 class Units(eqx.Module):
@@ -222,10 +231,11 @@ def choose_inducing(
 ) -> dict[str, tuple[Inducing, ...]]:
     """Pick the inducing inputs of every kernel of every role.
 
-    They are picked for lengthscales half as long as the model's, so that a fit that shortens
-    them stays within the tolerance.
+    They are picked for lengthscales half as long as the model's, with a tolerance that is
+    `MARGIN` times as large: at the model's own lengthscales they stay within the tolerance itself,
+    and a fit that shortens them goes on for a while before they are too few.
     """
-    chosen = {}
+    tolerance, chosen = MARGIN * tolerance, {}
     for role, lmc in model.priors.items():
         shortest = [jax.tree.map(lambda leaf: leaf.min(axis=0), k) for k in lmc.kernels]
         chosen[role] = tuple(

@@ -26,8 +26,8 @@ from censored_gp.kernels import Kernel, distinct_rows
 from censored_gp.linalg import cholesky, inverse_lower, solve_lower
 from censored_gp.runtime import AnyArray, bucket
 
-FEW_DISTINCT = 200
-"""So many distinct inputs (the hours of a week, say) are all kept as inducing inputs."""
+FEW_DISTINCT = 32
+"""So many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
 MOST_SLOPES = 2
 """Hyper-parameters of one kernel up to which the features' slope in each is computed."""
 MOST_CANDIDATES = 3000
@@ -348,6 +348,7 @@ def _spread_out(rows: Float[np.ndarray, "N C"], most: int) -> Float[np.ndarray, 
 
 def pad_inducing(points: Float[np.ndarray, "M C"]) -> Inducing:
     """Round the number of inducing inputs up, so that fits of similar size share a program."""
-    room = bucket(len(points)) - len(points)
+    # The steps are finer than those of rows: time grows with the cube of their number.
+    room = bucket(len(points), steps=16) - len(points)
     padded = np.concatenate([points, np.repeat(points[-1:], room, axis=0)])
     return Inducing(padded, np.arange(len(padded)) < len(points))

@@ -103,6 +103,36 @@ def test_a_worker_that_dies_does_not_end_the_study(tmp_path):
     assert all("BrokenProcessPool" in row["error"] for row in rows)
 
 
+def test_a_study_goes_on_after_a_worker_has_died(tmp_path):
+    from workers import die_at_three
+
+    study = Study("deaths", ("number",), ("number_again",), die_at_three)
+    rows = complete(study, [{"number": n} for n in range(12)], tmp_path, jobs=2)
+    failed = [int(row["number"]) for row in rows if row["error"]]
+    # What waited in the same process is lost with it, and tried again the next time.
+    assert 3 in failed
+    assert len(failed) <= 2
+    assert len(good(rows)) == 12 - len(failed)
+
+
+def test_a_worker_does_runs_of_one_program_in_a_row(tmp_path):
+    from workers import who
+
+    study = Study("who", ("program", "draw"), ("process",), who, varied=("draw",))
+    runs = [{"program": p, "draw": d} for d in range(6) for p in "ab"]
+    rows = complete(study, runs, tmp_path, jobs=2)
+    processes = {p: {r["process"] for r in rows if r["program"] == p} for p in "ab"}
+    assert len(processes["a"]) == len(processes["b"]) == 1
+    assert processes["a"] != processes["b"]
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path):
+    complete(STUDY, wanted(1), tmp_path, jobs=1)
+    other = Study("squares", ("x",), ("square",), square)
+    with pytest.raises(ValueError, match=r"squares.csv: found the columns x, square, threads"):
+        complete(other, wanted(2), tmp_path, jobs=1)
+
+
 def test_no_file_means_no_runs():
     assert read_runs(STUDY, Path("nowhere")) == []
 

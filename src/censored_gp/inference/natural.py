@@ -142,9 +142,18 @@ class Climb:
         self.trace.append(value)
         return State(free, sites, found, value, gradient)
 
-    def run(self, free: Roles, sites: dict[str, Sites], progress: Progress) -> tuple[State, str]:
-        """Climb until the bound settles; return the best state and how it ended."""
-        best = state = self.evaluate(free, sites)
+    def run(
+        self,
+        free: Roles,
+        sites: dict[str, Sites],
+        progress: Progress,
+        known: State | None = None,
+    ) -> tuple[State, str]:
+        """Climb until the bound settles; return the best state and how it ended.
+
+        `known` is the evaluation at the start, by who has it.
+        """
+        best = state = known or self.evaluate(free, sites)
         if not np.isfinite(state.value):
             return state, "diverged"
         advance = self.step if self.settings.learn else self.site_step
@@ -232,14 +241,19 @@ def climb(
     settings: NaturalSettings,
     progress: Progress = silent,
     first_jitter: float = FIRST_JITTER,
+    known: State | None = None,
 ) -> tuple[State, float, Report]:
-    """Maximise the ELBO from given free hyper-parameters; return the end, jitter and a report."""
+    """Maximise the ELBO from given free hyper-parameters; return the end, jitter and a report.
+
+    `known` is the evaluation there, at the first jitter, by who has it.
+    """
     order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
     notes: list[str] = []
     for jitter in _jitters(first_jitter):
         run = Climb(problem, settings, jitter)
         with blas_threads_for(order):
-            state, status = run.run(free, sites, progress)
+            state, status = run.run(free, sites, progress, known)
+        known = None
         if status != "diverged":
             break
         notes = [f"The kernel matrices needed a jitter of {10 * jitter:.0e}."]
@@ -297,14 +311,13 @@ def _refined(
 ) -> Iterator[Found]:
     """Climb, and climb on with more inducing inputs where too few carry the fitted kernels."""
     problem, end, jitter = found
+    known: State | None = end
     left = settings.max_iterations
     for refinement in range(1 + MOST_REFINEMENTS):
         if reports[-1].status == "interrupted" or left <= 0:
             return
         own = dataclasses.replace(settings, max_iterations=left)
-        end, jitter, report = climb(
-            problem, end.free, end.sites, own, task.progress, first_jitter=jitter
-        )
+        end, jitter, report = climb(problem, end.free, end.sites, own, task.progress, jitter, known)
         reports.append(report)
         yield problem, end, jitter
         left -= report.site_steps
@@ -314,7 +327,7 @@ def _refined(
         if finer.inducing_size < WORTH_REFINING * problem.inducing_size:
             return
         # Taken up only to climb on it: the weights belong to a problem's inducing inputs.
-        problem = finer
+        problem, known = finer, None
 
 
 def _interrupted(report: Report) -> Report:

@@ -20,6 +20,7 @@ __all__ = [
     "SINGLE",
     "build",
     "covered",
+    "covered_at_random",
     "imputed",
     "paper_kernels",
     "paper_likelihood",
@@ -107,12 +108,45 @@ def covered(prediction: Prediction, truth: Float[np.ndarray, " N"], level: float
     A value is inside if it is not below the lower quantile and not above the upper one. That can
     be read off P(Y < y) and P(Y <= y), which are quicker to compute than quantiles.
     """
-    uniform = metrics.pit(prediction, _beside(prediction, truth))
+    below, upto = _ends(prediction, truth)
+    return _mean((upto >= (1 - level) / 2) & (below < (1 + level) / 2))
+
+
+def covered_at_random(
+    prediction: Prediction, truth: Float[np.ndarray, " N"], level: float = 0.9
+) -> float:
+    """Return the same for intervals whose ends hold a count with a probability that makes it even.
+
+    There may be no count between two quantiles: closed intervals of small counts hold more than
+    they promise, however right the model is. Of these a model that is right holds `level`.
+    """
+    below, upto = _ends(prediction, truth)
+    inside = np.clip(upto, (1 - level) / 2, (1 + level) / 2)
+    inside = inside - np.clip(below, (1 - level) / 2, (1 + level) / 2)
+    width = upto - below
+    point = (upto >= (1 - level) / 2) & (below < (1 + level) / 2)
+    return _mean(np.where(width > 0, inside / np.where(width > 0, width, 1.0), point))
+
+
+def _mean(values: Shaped[np.ndarray, " K"]) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")
+
+
+def _ends(
+    prediction: Prediction, truth: Float[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
+    """Return P(Y < y) and P(Y <= y) at the known values.
+
+    Whole numbers under a family that has no atoms are rounded ones: what rounds to y counts as y.
+    """
     known = np.isfinite(truth)
-    if not known.any():
-        return float("nan")
-    below, upto = uniform.lower[known, 0], uniform.upper[known, 0]
-    return float(np.mean((upto >= (1 - level) / 2) & (below < (1 + level) / 2)))
+    whole = bool(np.all(truth[known] == np.round(truth[known])))
+    if whole and not prediction.discrete[0]:
+        ends = [prediction.cdf(_beside(prediction, truth + half)) for half in (-0.5, 0.5)]
+    else:
+        uniform = metrics.pit(prediction, _beside(prediction, truth))
+        ends = [uniform.lower, uniform.upper]
+    return ends[0][known, 0], ends[1][known, 0]
 
 
 def imputed(model: Any, rows: Shaped[np.ndarray, " K"]) -> Prediction:

@@ -25,6 +25,7 @@ from censored_gp.paper.models import (
     SINGLE,
     build,
     covered,
+    covered_at_random,
     imputed,
     paper_kernels,
     paper_likelihood,
@@ -43,6 +44,7 @@ __all__ = [
     "STUDY",
     "censoring",
     "downloaded_runs",
+    "rule_runs",
     "runs",
     "stations",
 ]
@@ -51,7 +53,7 @@ PAPER_INDUCING = 128
 """Inducing inputs of each of the paper's kernels at most. Its 1 h kernel would take one for every
 hour; what these leave out of it is hardly correlated between hours, and is kept as variance."""
 HALF = 5
-"""Draws of every row that are done before more of any, and all draws of what stands beside them."""
+"""Draws of what stands beside the rows."""
 STATIONS = ("3711", "379", "3386")
 FOUR_STATIONS = ("3711", "379", "3386", "2002")
 """The paper's own, of which the files at hand have one."""
@@ -120,6 +122,8 @@ def run(settings: Settings) -> dict[str, float]:
     truth = data.truth[data.test, 0]
     return scores(prediction, truth) | {
         "crps": sampled_crps(prediction, truth),
+        "coverage_at_random": covered_at_random(prediction, truth),
+        "ratio": float(prediction.mean[:, 0].sum() / truth.sum()),
         **_of_censored_hours(model, data, weather),
         "elbo": model.elbo_,
         "converged": float(model.report_.converged),
@@ -173,18 +177,24 @@ def _seen(settings: Settings, data: CensoredDemand, rows: slice) -> Observations
 def _of_censored_hours(
     model: Any, data: CensoredDemand, weather: tuple[str, ...]
 ) -> dict[str, float]:
-    """Return scores of the true demand in the censored training hours, given their bounds."""
+    """Return scores of the true demand in the training hours, of censored ones given their bounds.
+
+    `ratio_train` is the demand that the model expects in all training hours, over the true one.
+    """
     hours = np.flatnonzero(data.censored[data.train, 0])
-    hidden = data.truth[data.train, 0][hours]
+    truth = data.truth[data.train, 0]
+    inputs = data.inputs(*weather, rows=data.train)
+    fitted = model.predict_distribution(inputs).of_outputs([0])
     if model.use_censoring and model.observations_.is_right[hours, 0].any():
         found = imputed(model, hours).of_outputs([0])
     else:
-        inputs = data.inputs(*weather, rows=data.train)
         found = model.predict_distribution({name: c[hours] for name, c in inputs.items()})
         found = found.of_outputs([0])
     return {
-        "coverage_censored": covered(found, hidden),
-        "mae_censored": point_scores(found.mean[:, 0], hidden)["mae"],
+        "ratio_train": float(fitted.mean[:, 0].sum() / truth.sum()),
+        "coverage_censored": covered(found, truth[hours]),
+        "coverage_censored_at_random": covered_at_random(found, truth[hours]),
+        "mae_censored": point_scores(found.mean[:, 0], truth[hours])["mae"],
     }
 
 
@@ -240,10 +250,12 @@ STUDY = Study(
     "table4",
     ("station", "partner", "draw", "block", "family", "model", "data", "engine"),
     (
-        *("r2", "mae", "nlpd", "nlpd_per_point", "crps", "coverage"),
-        *("coverage_censored", "mae_censored", "elbo", "converged", "fit_seconds"),
+        *("r2", "mae", "nlpd", "nlpd_per_point", "crps", "coverage", "coverage_at_random"),
+        *("coverage_censored", "coverage_censored_at_random", "mae_censored"),
+        *("ratio", "ratio_train", "elbo", "converged", "fit_seconds"),
     ),
     run,
+    varied=("draw",),
 )
 
 
@@ -254,34 +266,42 @@ def _run(station: str, draw: int, block: str, family: str, model: str, **more: s
 
 
 def runs(draws: int, engine: str = "natural") -> list[Settings]:
-    """Return all runs: rows, oracles, the corrected partner and simple methods.
+    """Return the runs of table 4: rows, oracles, the corrected partner and simple methods.
 
     >>> len(runs(10)), len(runs(1, "svi"))
-    (1336, 188)
+    (1174, 152)
     """
     block_rows = [(b, f, m) for f, m in ROWS for b in BLOCKS]
     ignoring = [(b, f, IGNORING) for (f, _), m in IGNORED.items() if m == IGNORING for b in BLOCKS]
     seeds, few = range(draws), range(min(draws, HALF))
-    # Runs that follow each other are of different programs, or workers would compile the same.
-    found = [_run(s, d, *row, engine=engine) for row in block_rows for d in seeds
-             for s in STATIONS]  # fmt: skip
-    found += [_run(s, d, *row, engine=engine) for row in ignoring for d in few
-              for s in STATIONS]  # fmt: skip
+    found = [_run(s, d, *row, engine=engine) for row in block_rows for s in STATIONS
+             for d in seeds]  # fmt: skip
+    found += [_run(s, d, *row, engine=engine) for row in ignoring for s in STATIONS
+              for d in few]  # fmt: skip
     # The truth is the same in all draws: one run serves all.
     found += [_run(s, 0, b, f, m, data="truth", engine=engine) for f, m in IGNORED for b in BLOCKS
               for s in STATIONS]  # fmt: skip
     found += [_run("3711", d, b, f, m, partner="corrected", engine=engine)
               for b, f, m in block_rows if m not in SINGLE for d in few]  # fmt: skip
+    return found + [_run(s, d, "-", "-", method, data=seen, engine="-")
+                    for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
+
+
+def rule_runs(draws: int, engine: str = "natural") -> list[Settings]:
+    """Return runs that tell what the rule of censoring has to do with the results.
+
+    Models that are told that a share was seen, and data with limits that are independent of demand.
+
+    >>> len(rule_runs(10))
+    162
+    """
+    found = [_run(s, d, b, f, m, data="share", engine=engine) for f, m in COUNTED for b in BLOCKS
+             for s in STATIONS
+             for d in range(draws if b == "own" else min(draws, HALF))]  # fmt: skip
     both = dict.fromkeys((f, m) for (f, ours), ignoring in IGNORED.items()
                          for m in (ours, ignoring))  # fmt: skip
-    found += [_run(s, d, "own", f, m, data="limits", engine=engine) for f, m in both
-              for d in range(min(draws, FEW)) for s in STATIONS]  # fmt: skip
-    found += [_run(s, d, b, f, m, data="share", engine=engine) for f, m in COUNTED for b in BLOCKS
-              for d in (seeds if b == "own" else few) for s in STATIONS]  # fmt: skip
-    simple = [_run(s, d, "-", "-", method, data=seen, engine="-")
-              for method, seen in REFERENCES for s in STATIONS for d in seeds]  # fmt: skip
-    # A study that is stopped half-way has some draws of every row, not all draws of some rows.
-    return sorted(found + simple, key=lambda run: run["draw"] // HALF)
+    return found + [_run(s, d, "own", f, m, data="limits", engine=engine) for f, m in both
+                    for s in STATIONS for d in range(min(draws, FEW))]  # fmt: skip
 
 
 def downloaded_runs(draws: int, engine: str = "natural") -> list[Settings]:

@@ -1,7 +1,8 @@
 """Many independent fits: every run a row of a CSV file, so that a study stops and resumes at will.
 
 A run is known by its settings. What is in the file already is not run again; what failed is tried
-again the next time. Workers compute with one thread each and share compiled programs on disk.
+again the next time. Workers compute with one thread each and share compiled programs on disk; as
+even to load these takes longer than many a fit, a worker does runs of one program in a row.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +37,12 @@ Settings = dict[str, Any]
 Row = dict[str, Any]
 """Settings as text, results as numbers, and how the run went."""
 
-MANY_RUNS = 15
-"""Runs after which a worker forgets the programs that it has compiled (they are kept on disk)."""
+MANY_IN_A_ROW = 16
+"""Runs of one program that a worker does in a row at most: the others must have something, too."""
+AHEAD = 2
+"""Runs that a worker has been given at a time, so that it need not wait for the next one."""
+MANY_PROGRAMS = 3
+"""Programs of runs after which a worker forgets what it has compiled (it is kept on disk)."""
 WENT = ("seconds", "error", "version", "finished")
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -56,6 +67,8 @@ class Study:
     results: tuple[str, ...]
     run: Callable[[Settings], dict[str, float]]
     """A function of a module, so that workers find it."""
+    varied: tuple[str, ...] = ()
+    """Settings that differ between runs of one and the same program: draws, say."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,6 +82,10 @@ class Study:
     def key(self, run: Settings) -> tuple[str, ...]:
         """Return what a run is known by."""
         return tuple(str(run[name]) for name in self.settings)
+
+    def program(self, run: Settings) -> tuple[str, ...]:
+        """Return what the programs of a run are known by."""
+        return tuple(str(run[name]) for name in self.settings if name not in self.varied)
 
 
 def complete(
@@ -88,6 +105,7 @@ def complete(
     [4.0, 9.0]
     """
     folder.mkdir(parents=True, exist_ok=True)
+    _same_columns(study, study.path(folder))
     missing = _missing(study, wanted, folder)
     jobs = max(1, min(jobs or os.cpu_count() or 1, len(missing)))
     finished = _one_by_one(study, missing) if jobs == 1 else _in_a_pool(study, missing, jobs)
@@ -131,7 +149,7 @@ def _missing(study: Study, wanted: Sequence[Settings], folder: Path) -> list[Set
 
 def _typed(study: Study, row: dict[str, str]) -> Row:
     """Return a row with its results as numbers."""
-    figures = {name: float(row[name] or "nan") for name in (*study.results, "seconds")}
+    figures = {name: float(row.get(name) or "nan") for name in (*study.results, "seconds")}
     return {**row, **figures}
 
 
@@ -148,6 +166,19 @@ def _append(study: Study, folder: Path, row: Row) -> None:
         os.fsync(file.fileno())
 
 
+def _same_columns(study: Study, path: Path) -> None:
+    """Refuse a file with other columns: figures would end up under the wrong heading."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", newline="") as lines:
+        found = tuple(next(csv.reader(lines), ()))
+    if found and found != study.columns:
+        raise ValueError(
+            f"{path}: found the columns {', '.join(found)}; these runs have "
+            f"{', '.join(study.columns)}. Move the file away, or choose another folder."
+        )
+
+
 class _Text(list[str]):
     """A list that takes what a CSV writer writes."""
 
@@ -161,14 +192,15 @@ def _as_line(cells: Sequence[Any]) -> str:
     return "".join(text)
 
 
-_number = itertools.count(1)
-"""Numbers of the runs of this process."""
+_programs: set[tuple[str, ...]] = set()
+"""Programs of the runs that this process has done since it forgot the last ones."""
 
 
 def _do(study: Study, run: Settings) -> Row:
     """Do one run; a failure becomes part of its row."""
-    if next(_number) % MANY_RUNS == 0:
+    if len(_programs | {study.program(run)}) > MANY_PROGRAMS:
         _forget_programs()
+    _programs.add(study.program(run))
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -186,6 +218,7 @@ def _forget_programs() -> None:
 
     jax.clear_caches()
     gc.collect()
+    _programs.clear()
 
 
 def _went(seconds: float) -> Row:
@@ -203,21 +236,87 @@ def _one_by_one(study: Study, runs: Sequence[Settings]) -> Generator[Row, None, 
 
 
 def _in_a_pool(study: Study, runs: Sequence[Settings], jobs: int) -> Generator[Row, None, None]:
-    """Yield rows as workers finish them; runs are handed out in order, as workers come free."""
-    waiting, under_way = iter(runs), dict[Future[Row], Settings]()
-    # Forked processes would share locks that JAX holds.
-    spawn = multiprocessing.get_context("spawn")
-    workers = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent)
-    with _environment(ONE_THREAD), workers as pool:
+    """Yield rows as workers finish them; each worker does one stretch of runs after the other."""
+    waiting = iter(_stretches(study, runs))
+    with _environment(ONE_THREAD):
+        workers = [_Worker(study) for _ in range(jobs)]
         try:
-            for run in waiting:
-                under_way[pool.submit(_do, study, run)] = run
-                if len(under_way) >= 2 * jobs:
-                    yield from _finished(under_way)
-            while under_way:
-                yield from _finished(under_way)
+            while _hand_out(workers, waiting):
+                under_way = [future for worker in workers for future in worker.under_way]
+                wait(under_way, return_when=FIRST_COMPLETED)
+                for worker in workers:
+                    yield from worker.finished()
         finally:
-            pool.shutdown(cancel_futures=True)
+            for worker in workers:
+                worker.end()
+
+
+def _stretches(study: Study, runs: Sequence[Settings]) -> list[list[Settings]]:
+    """Return runs in stretches of one program, these in the order of their first runs."""
+    groups: dict[tuple[str, ...], list[Settings]] = {}
+    for run in runs:
+        groups.setdefault(study.program(run), []).append(run)
+    return [list(part) for own in groups.values() for part in batched(own, MANY_IN_A_ROW)]
+
+
+def batched(items: Sequence[Settings], most: int) -> Iterator[Sequence[Settings]]:
+    """Yield stretches of not more than so many items, about equally long.
+
+    >>> [len(part) for part in batched([{}] * 10, 4)]
+    [3, 3, 4]
+    """
+    parts = -(-len(items) // most)
+    ends = [len(items) * part // parts for part in range(parts + 1)]
+    for start, end in itertools.pairwise(ends):
+        yield items[start:end]
+
+
+def _hand_out(workers: Sequence[_Worker], waiting: Iterator[list[Settings]]) -> bool:
+    """Give every worker something to do, as long as there is; return whether there was."""
+    # Each has one before any has two.
+    for busy, worker in itertools.product(range(AHEAD), workers):
+        if len(worker.under_way) <= busy:
+            worker.own = worker.own or next(waiting, [])
+            if worker.own:
+                worker.take(worker.own.pop(0))
+    return any(worker.under_way for worker in workers)
+
+
+class _Worker:
+    """A process, the runs it has been given, and those that are kept for it."""
+
+    def __init__(self, study: Study) -> None:
+        self.study, self.own = study, list[Settings]()
+        self.under_way = dict[Future[Row], Settings]()
+        self._pool = self._start()
+
+    @staticmethod
+    def _start() -> ProcessPoolExecutor:
+        # Forked processes would share locks that JAX holds.
+        spawn = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(1, mp_context=spawn, initializer=_end_with_parent)
+
+    def take(self, run: Settings) -> None:
+        """Do a run, after those that were given before."""
+        try:
+            future = self._pool.submit(_do, self.study, run)
+        except BrokenExecutor:
+            # Whoever had the run before is gone.
+            self._pool = self._start()
+            future = self._pool.submit(_do, self.study, run)
+        self.under_way[future] = run
+
+    def finished(self) -> Iterator[Row]:
+        """Yield the rows of the runs that are done."""
+        for future in [future for future in self.under_way if future.done()]:
+            run, problem = self.under_way.pop(future), future.exception()
+            # A worker that dies takes its runs with it: they are tried again the next time.
+            failed = run | {"error": _one_line(problem)} | _went(0) if problem else None
+            yield failed or future.result()
+
+    def end(self) -> None:
+        """Do no more than what has begun."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 def _end_with_parent() -> None:
@@ -230,15 +329,6 @@ def _end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _finished(under_way: dict[Future[Row], Settings]) -> Iterator[Row]:
-    """Wait for at least one run, and yield the rows of those that are done."""
-    done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-    for future in done:
-        run, problem = under_way.pop(future), future.exception()
-        # A worker that dies takes its runs with it: they are tried again the next time.
-        yield future.result() if problem is None else run | {"error": _one_line(problem)} | _went(0)
 
 
 @contextlib.contextmanager

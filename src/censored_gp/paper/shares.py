@@ -49,6 +49,7 @@ STUDY = Study(
     ("draw", "share", "model", "engine"),
     ("relative_error", "coverage", "r2", *PIT_COLUMNS),
     run,
+    varied=("draw", "share"),
 )
 
 

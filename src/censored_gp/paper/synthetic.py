@@ -103,6 +103,7 @@ STUDY = Study(
         *("coverage", "coverage_censored", "elbo", "converged", "fit_seconds"),
     ),
     run,
+    varied=("draw", "own", "other"),
 )
 
 
