@@ -10,6 +10,7 @@ import typer
 from censored_gp.cli.fitting import fitted
 from censored_gp.cli.options import Files, Training, command
 from censored_gp.cli.problems import say
+from censored_gp.cli.words import of_options
 from censored_gp.cli.writing import check_target, write_text
 
 
@@ -19,7 +20,9 @@ from censored_gp.cli.writing import check_target, write_text
     "    --censored station_1_empty,station_2_empty --likelihood poisson --save bikes.cgp",
 )
 def fit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Table, CSV or Parquet.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Table, CSV or Parquet; -: CSV from stdin.")
+    ],
     training: Training,
     files: Files,
     output: Annotated[
@@ -27,8 +30,8 @@ def fit(
     ] = None,
 ) -> None:
     """Fit a model to a table, say what was found, and keep it in a file (--save)."""
-    check_target(output, (".txt", ".md"))
+    check_target(output, (".txt", ".md"), reads=(file,))
     done = fitted(file, training, files)
     if training.save is None:
         say("The model is not kept: use --save model.cgp, and other commands can --load it.")
-    write_text(done.model.summary(), output)
+    write_text(of_options(done.model.summary()), output)
