@@ -75,6 +75,10 @@ def test_fit_says_what_it_found_and_keeps_the_model(here, fitted):
     )
 
 
+def test_what_was_found_can_be_told_again(here, fitted, run):
+    assert succeeded(run("fit --load bikes.cgp")).output == fitted.stdout
+
+
 @pytest.mark.slow
 def test_the_example_of_fit_makes_a_model_of_counts(folder, run, tmp_path, monkeypatch):
     (tmp_path / "bikes.csv").write_text((folder / "bikes.csv").read_text())
@@ -151,6 +155,7 @@ def test_a_fit_can_be_repeated_on_another_table(here, run):
     ("line", "message"),
     [
         ("impute", "Found no FILE and no --load"),
+        ("fit", "Found no FILE and no --load"),
         ("impute --load bikes.csv", "bikes.csv is not a model file of censored-gp"),
         ("impute --load none.cgp", "none.cgp: No such file"),
         ("impute --load bikes.cgp --outputs a", "--outputs and --load"),

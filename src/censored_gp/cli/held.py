@@ -18,11 +18,11 @@ DIGITS = 12
 def inputs_of(model: Any) -> Any:
     """Return the inputs that a model was fitted to, a row for each of its rows, under their names.
 
-    >>> from censored_gp import CensoredGP
-    >>> table = {"depth": [0.1, 0.2, 0.7, 0.9], "lead": [1.0, 2.0, 4.0, 3.0]}
-    >>> model = CensoredGP(heteroscedastic=False).fit(table, outputs="lead", inputs="depth")
-    >>> inputs_of(model)["depth"].to_pylist()
-    [0.1, 0.2, 0.7, 0.9]
+    >>> from types import SimpleNamespace
+    >>> from censored_gp.inputs import read_inputs
+    >>> inputs, columns = read_inputs({"depth": [0.1, 0.2, 0.7], "sky": ["dry", "wet", "dry"]})
+    >>> inputs_of(SimpleNamespace(_inputs=inputs, columns_=columns)).to_pydict()
+    {'depth': [0.1, 0.2, 0.7], 'sky': ['dry', 'wet', 'dry']}
     """
     pa = require_pyarrow()
     groups = model.columns_.groups
