@@ -162,11 +162,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> path.read_text(), len(list(path.parent.iterdir()))
     ('42', 1)
     """
-    # A link keeps pointing to the file, whose contents are replaced.
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        yield target  # a device or a pipe has nothing that could be replaced
+    given = Path(path)
+    if given.exists() and not given.is_file():
+        # A device or a pipe has nothing that could be replaced, and often no other name.
+        yield given
         return
+    # A link keeps pointing to the file, whose contents are replaced.
+    target = Path(os.path.realpath(given))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         draft.touch()

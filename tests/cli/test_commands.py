@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,6 +73,10 @@ def test_fit_says_what_it_found_and_keeps_the_model(here, fitted):
     assert model.observations_.is_right.sum() == sum(
         row[f"station_{d}_empty"] == "True" for row in table(here / "bikes.csv") for d in (1, 2)
     )
+
+
+def test_what_was_found_can_be_told_again(here, fitted, run):
+    assert succeeded(run("fit --load bikes.cgp")).output == fitted.stdout
 
 
 @pytest.mark.slow
@@ -150,22 +155,41 @@ def test_a_fit_can_be_repeated_on_another_table(here, run):
     ("line", "message"),
     [
         ("impute", "Found no FILE and no --load"),
+        ("fit", "Found no FILE and no --load"),
         ("impute --load bikes.csv", "bikes.csv is not a model file of censored-gp"),
         ("impute --load none.cgp", "none.cgp: No such file"),
         ("impute --load bikes.cgp --outputs a", "--outputs and --load"),
+        ("lost-demand --load bikes.cgp --side left", "--side and --load"),
+        ("fit bikes.csv --load bikes.cgp --likelihood gaussian", "--likelihood and --load"),
+        ("fit bikes.csv --load bikes.cgp --model ncgp", "--model and --load"),
+        ("impute --load bikes.cgp --iterations 3", "--iterations and --load"),
+        ("impute --load bikes.cgp --where rain=0", "--where is about a table, and none is given"),
+        ("impute --load bikes.cgp --decimal ,", "--decimal is about a table, and none is given"),
         ("impute --load bikes.cgp --output x.xls", "x.xls: found the ending '.xls'"),
         ("impute --load bikes.cgp --probability 1.5", "--probability"),
         ("fit bikes.csv --outputs station_1 --time time --model gp", "--model: found 'gp'"),
         ("fit bikes.csv --outputs station_1 --time time --likelihood normal", "--likelihood"),
         ("fit bikes.csv --time time", "--outputs is missing: say which columns to model"),
         ("fit bikes.csv --outputs station_1 --time time --save no/m.cgp", "--save: no/m.cgp"),
-        ("fit bikes.csv --outputs station_1 --time time --side up", "side: found 'up'"),
+        ("fit bikes.csv --outputs station_1 --time time --save bikes.csv", "--save: found bikes"),
+        ("fit bikes.csv --outputs station_1 --time time --side up", "Error: --side: found 'up'"),
+        ("fit bikes.csv --outputs station_1 --time time --likelihood b=poisson", "Error: bikes"),
+        ("fit bikes.csv --outputs station_1 --time time --delimiter ;;", "--delimiter: found"),
+        ("impute bikes.csv --load bikes.cgp --output bikes.csv", "--output: found bikes.csv"),
         ("lost-demand --load bikes.cgp --group planet", "--group: found 'planet'"),
         ("forecast --load bikes.cgp", "Give --periods or --until"),
         ("compare bikes.csv --load bikes.cgp --models gp", "--models: found 'gp'"),
+        ("compare", "Found no FILE and no --load"),
+        ("compare --load bikes.cgp --save x.cgp", "--save: compare keeps no model"),
+        ("compare --load bikes.cgp --model cgp", "--model: compare has --models"),
+        ("required-supply --load bikes.cgp --window long", "--window: 'long' is not a duration"),
+        ("correlations --load bikes.cgp --role scale", "role: found 'scale'"),
         ("report --load bikes.cgp --output r.pdf", "r.pdf: found the ending '.pdf'"),
         ("data moon", "data: found 'moon'"),
-        ("predict bikes.csv", "no --load"),
+        ("data bike_share --samples 3", "--samples: bike_share has no such choice"),
+        ("data --days 3", "--days: say which data"),
+        ("predict bikes.csv", "predict: found no --load and no --train"),
+        ("reproduce table1 --engine foo", "--engine: found 'foo'. Accepted are natural, svi"),
         ("nonsense", "No such command"),
     ],
 )  # fmt: skip
@@ -175,6 +199,7 @@ def test_bad_usage_is_told_with_exit_code_2(here, run, line, message):
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert result.stdout == ""
+    assert "Fitting" not in result.stderr
     assert sorted(p.name for p in here.iterdir()) == before
 
 
@@ -285,8 +310,8 @@ def test_forecast_is_asked_for_periods_or_a_time(here, run, asked):
 def test_compare_is_asked_for_models_and_likelihoods(here, run, asked):
     found = asked(comparison, "compare")
     succeeded(run(COMMANDS["compare"].examples[0]))
-    (table,), settings = found["compare"]
-    assert len(table) == 48
+    _, settings = found["compare"]
+    assert len(settings["X"]) == 48
     assert settings["models"] == ["NCGP", "MOCGP"]
     assert settings["likelihoods"] == ["gaussian"]
     assert settings["outputs"] == ["station_1", "station_2"]
@@ -294,6 +319,25 @@ def test_compare_is_asked_for_models_and_likelihoods(here, run, asked):
     succeeded(run("compare bikes.csv --load bikes.cgp --likelihoods poisson,gaussian"))
     assert found["compare"][1]["likelihoods"] == ["poisson", "gaussian"]
     assert len(found["compare"][1]["models"]) == 6
+
+
+def test_compare_takes_table_and_settings_from_a_model_file(here, run, asked, tmp_path):
+    model = censored_gp.load("bikes.cgp")
+    model.set_params(rank=1, engine="svi", max_iterations=7, random_state=5).save(
+        tmp_path / "other.cgp"
+    )
+    found = asked(comparison, "compare")
+    succeeded(run(f"compare --load {tmp_path}/other.cgp --models cgp"))
+    given = found["compare"][1]
+    assert given["X"].column_names == ["time", "rain"]
+    assert given["y"].names == ("station_1", "station_2")
+    kept = {name: given["settings"][name] for name in ("rank", "engine", "max_iterations")}
+    assert kept == {"rank": 1, "engine": "svi", "max_iterations": 7}
+    assert not {"likelihood", "coupled", "use_censoring"} & set(given["settings"])
+    assert given["random_state"] == 5
+    succeeded(run("compare bikes.csv --load bikes.cgp --seed 3 --iterations 4"))
+    assert found["compare"][1]["random_state"] == 3
+    assert found["compare"][1]["settings"]["max_iterations"] == 4
 
 
 def test_reproduce_is_asked_for_a_table(run, monkeypatch, tmp_path):
@@ -308,7 +352,7 @@ def test_reproduce_is_asked_for_a_table(run, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lost-demand", "forecast", "compare", "report"])
+@pytest.mark.parametrize("name", ["lost-demand", "forecast", "diagnose", "compare", "report"])
 def test_examples_of_long_commands_run(here, run, name):
     if name == "report":
         pytest.importorskip("censored_gp.report")
@@ -325,9 +369,19 @@ def test_examples_of_the_longest_commands_run(run, name, tmp_path, monkeypatch):
 
 def test_report_hands_the_model_over(here, run, monkeypatch):
     asked = []
+
+    def write(model, path, **_):
+        asked.append((model.output_names_, str(path)))
+        if Path(path).name != path:
+            Path(path).write_text("<html>", encoding="utf-8")
+        return path
+
     module = types.ModuleType("censored_gp.report")
-    module.write_report = lambda model, path, **_: asked.append((model.output_names_, str(path)))
+    module.write_report = write
     monkeypatch.setitem(sys.modules, "censored_gp.report", module)
     result = succeeded(run(COMMANDS["report"].examples[0]))
     assert asked == [(("station_1", "station_2"), "report.html")]
     assert "Report: report.html" in result.stderr
+    before = sorted(here.iterdir())
+    assert succeeded(run("report --load bikes.cgp --output -")).stdout == "<html>\n"
+    assert sorted(here.iterdir()) == before

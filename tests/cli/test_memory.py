@@ -66,3 +66,17 @@ def test_a_command_stops_with_exit_code_2(run, folder, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1e3)
     long = f"fit {folder}/bikes.csv --outputs station_1 --by rain --time time"
     assert "bikes.csv: reading 49 rows of 3 columns" in run(long).stderr
+
+
+def test_rows_that_are_not_read_need_no_memory(run, tmp_path, free, monkeypatch):
+    path = tmp_path / "t.csv"
+    lines = [f"{row},{row % 1000},{row}" for row in range(200_000)]
+    path.write_text("\n".join(["t,store,a", *lines]))
+    free(2)
+    asked = []
+    monkeypatch.setattr(memory, "check_fitting", lambda name, shape, *_: asked.append(shape))
+    monkeypatch.setattr("censored_gp.CensoredGP.fit", lambda *_, **__: (_ for _ in ()).throw(
+        ValueError("far enough")))  # fmt: skip
+    line = f"fit {path} --outputs a --time t"
+    assert "far enough" in run(f"{line} --where store=7").stderr
+    assert asked == [(200, 1)]

@@ -1,6 +1,7 @@
 """Files that can be read, and files that cannot: which message each gets."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,6 +240,18 @@ def test_without_pyarrow_it_says_what_to_install(run, tmp_path, monkeypatch):
     assert "pip install 'censored-gp[data]'" in result.stderr
 
 
+def test_without_pyarrow_a_model_of_such_a_table_says_it_too(run, here, monkeypatch):
+    from censored_gp.cli import arrow
+
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(arrow, "import_module", absent)
+    result = run("lost-demand --load bikes.cgp")
+    assert result.exit_code == 1
+    assert "pip install 'censored-gp[data]'" in result.stderr
+
+
 def test_rows_are_chosen_by_the_value_of_a_column_and_keep_their_lines(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("t,store,a\n2024-06-03,1,5\n2024-06-03,2,no\n2024-06-04,1,x\n")
@@ -254,3 +267,38 @@ def test_rows_are_chosen_by_the_value_of_a_column_and_keep_their_lines(tmp_path)
         Source(path, where=(("store", "7"),)).read(roles)
     with pytest.raises(BadInput, match="found no column 'shop'"):
         Source(path, where=(("shop", "1"),)).read(roles)
+
+
+def test_decimal_commas_are_read(read):
+    roles = Roles(numbers=("a",), inputs=("x", "w"), flags=("full",), time="time")
+    text = "time;a;full;x;w\n1,5;1234,5;1,0;-,5;dry, cold\n2;7;0;1e-3;wet\n"
+    table = read(text, roles=roles, delimiter=";", decimal=",")
+    assert table["a"].to_pylist() == [1234.5, 7]
+    assert table["time"].to_pylist() == [1.5, 2]
+    assert table["full"].to_pylist() == [1, 0]
+    assert table["x"].to_pylist() == [-0.5, 0.001]
+    assert table["w"].to_pylist() == ["dry, cold", "wet"]
+    with pytest.raises(BadInput, match=r"line 2, column 'a': found '1\.234,5'\. With --decimal ,"):
+        read("time;a;full\n1;1.234,5;0\n", delimiter=";", decimal=",")
+    with pytest.raises(BadInput, match="--decimal: found 'x'"):
+        read(GOOD, decimal="x")
+
+
+def test_columns_without_a_name_do_no_harm(read):
+    trailing = "\n".join(line + ",," for line in GOOD.splitlines() if line)
+    assert cells(read(trailing)) == EXPECTED
+
+
+def test_a_table_may_come_from_the_standard_input(run, tmp_path):
+    result = run(f"fit - {OPTIONS}", input="time,a,full\n1,2,0\n2,many,0\n")
+    assert result.exit_code == 2
+    assert "standard input, line 3, column 'a': found 'many'" in result.stderr
+    assert "standard input: the file is empty" in run(f"fit - {OPTIONS}", input="").stderr
+    source = Source(Path("-"), content=GOOD.encode())
+    assert cells(source.read(ROLES).table) == EXPECTED
+
+
+@pytest.mark.parametrize("sign", [";;", "§", "x", '"'])
+def test_a_delimiter_is_one_sign(read, sign):
+    with pytest.raises(BadInput, match=f"--delimiter: found '{sign}'"):
+        read(GOOD, delimiter=sign)

@@ -38,7 +38,8 @@ MARKS = {
 def test_all_simulated_worlds_have_their_truth_beside_them():
     assert list(MARKS) == [name for name, world in WORLDS.items() if world.kind == "simulated"]
     for name, mark in MARKS.items():
-        table = table_of(name, Choice(days=3, samples=7))
+        size = {"samples": 7} if name == "water_samples" else {"days": 3}
+        table = table_of(name, Choice(**size))
         outputs = [n.removesuffix("_truth") for n in table.column_names if n.endswith("_truth")]
         assert len(outputs) == 2
         assert all(output + mark in table.column_names for output in outputs)

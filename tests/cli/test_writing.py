@@ -3,6 +3,8 @@
 import datetime
 import json
 import os
+import subprocess
+import sys
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -105,3 +107,24 @@ def test_text_goes_where_it_is_told(tmp_path, capsys):
     assert (tmp_path / "t.txt").read_text(encoding="utf-8") == "Größe"
     write_text("Größe", None)
     assert capsys.readouterr().out == "Größe\n"
+
+
+def test_a_pipe_by_the_name_of_the_standard_output_is_written_to(table):
+    code = (
+        "from censored_gp.cli.writing import check_target, write_table\n"
+        "check_target('/dev/stdout'); write_table([{'a': 1}], '/dev/stdout')"
+    )
+    if not os.path.exists("/dev/stdout"):
+        pytest.skip("this system has no /dev/stdout")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "a\n1\n"
+
+
+def test_a_file_that_is_read_is_not_written_to(tmp_path):
+    path = tmp_path / "t.csv"
+    check_target(str(path), reads=(path, None))
+    path.touch()
+    (tmp_path / "link.csv").symlink_to(path)
+    for name in ("t.csv", "link.csv"):
+        with pytest.raises(BadInput, match=f"{name}, which is read"):
+            check_target(str(tmp_path / name), reads=(path,))

@@ -11,8 +11,8 @@ import censored_gp
 from censored_gp.cli.options import COMMANDS
 
 NAMES = (
-    *("demo", "data", "fit", "predict", "impute", "lost-demand", "forecast"),
-    *("compare", "report", "reproduce"),
+    *("demo", "data", "fit", "predict", "impute", "lost-demand", "forecast", "required-supply"),
+    *("correlations", "diagnose", "compare", "report", "reproduce"),
 )
 """The commands, in the order of the help."""
 
@@ -44,4 +44,5 @@ def main(
 for _name in NAMES:
     # They import what is heavy when they run.
     import_module(f"censored_gp.cli.commands.{_name.replace('-', '_')}")
-    app.command(_name, help=COMMANDS[_name].text)(COMMANDS[_name].run)
+    _made = COMMANDS[_name]
+    app.command(_name, help=_made.text, cls=_made.shown)(_made.run)

@@ -6,9 +6,12 @@ from typing import Any
 
 from censored_gp.cli.arrow import compute
 from censored_gp.cli.problems import BadInput, first_failure
-from censored_gp.cli.times import Place, as_times, refuse_unread
+from censored_gp.cli.times import Place, as_days, as_times, in_zone, refuse_unread
 
-__all__ = ["as_flags", "as_input", "as_labels", "as_numbers", "as_time"]
+__all__ = ["as_flags", "as_input", "as_labels", "as_numbers", "as_time", "with_points"]
+
+DECIMAL_COMMA = r"^(\s*[+-]?\d*),(\d*(?:[eE][+-]?\d+)?\s*)$"
+"""A number with a decimal comma: what is before and what is behind it."""
 
 FLAGS = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
@@ -39,7 +42,7 @@ def as_numbers(column: Any, place: Place) -> Any:
         row = first_failure(column, lambda some: pc.cast(some, pa.float64()))
         found = column[row].as_py()
         point = found.replace(",", ".", 1) if isinstance(found, str) else ""
-        advice = " Write decimals with a point." if _is_number(point) else ""
+        advice = " Write decimals with a point, or give --decimal ','." if _is_number(point) else ""
         raise BadInput(
             f"{place(row)}: found {found!r}. Accepted are numbers, and nothing (or NA) where the "
             f"value is missing.{advice}"
@@ -69,8 +72,29 @@ def as_flags(column: Any, place: Place) -> Any:
     return pc.take(pa.array(list(FLAGS.values()), pa.float64()), found)
 
 
-def as_time(column: Any, place: Place, zone: str | None) -> Any:
-    """Return times or, if the first cell is a number, numbers.
+def with_points(column: Any, place: Place, numbers: bool) -> Any:
+    """Return text whose decimal commas are points; `numbers`: nothing else is in the column.
+
+    >>> import pyarrow as pa
+    >>> with_points(pa.array(["1,5", "dry, cold"]), str, False).to_pylist()
+    ['1.5', 'dry, cold']
+    """
+    pc = compute()
+    column = _plain(column)
+    pointed = pc.match_substring_regex(column, r"^\s*[+-]?[\d.]*\.[\d.,]*\s*$")
+    row = pc.index(pointed, True).as_py() if numbers else -1
+    if row >= 0:
+        raise BadInput(
+            f"{place(row)}: found {column[row].as_py()!r}. With --decimal , accepted are numbers "
+            "without a point, as 1234,5."
+        )
+    return pc.replace_substring_regex(column, DECIMAL_COMMA, r"\1.\2")
+
+
+def as_time(column: Any, place: Place, zone: str | None, groups: Any = None) -> Any:
+    """Return times or, if the first cell is a number, numbers; 20240603 is a day.
+
+    Of an hour that a zone has twice the second comes second, among the rows of a group.
 
     >>> import pyarrow as pa
     >>> as_time(pa.array(["2024-06-03"]), str, None).to_pylist()
@@ -81,22 +105,23 @@ def as_time(column: Any, place: Place, zone: str | None) -> Any:
     pc = compute()
     column = _plain(column)
     if pa.types.is_temporal(column.type):
-        return _of_zone(column, zone)
+        return _of_zone(column, place, zone, groups)
+    days = as_days(column)
+    if days is not None:
+        return days if zone is None else in_zone(days, place, zone, groups)
     if not pa.types.is_string(column.type) or _is_number(_first(column)):
         return as_numbers(column, place)
-    return as_times(pc.utf8_trim_whitespace(column), place, zone)
+    return as_times(pc.utf8_trim_whitespace(column), place, zone, groups)
 
 
-def _of_zone(times: Any, zone: str | None) -> Any:
+def _of_zone(times: Any, place: Place, zone: str | None, groups: Any) -> Any:
     import pyarrow as pa
 
     pc = compute()
     if zone is None:
         return times
     if getattr(times.type, "tz", None) is None:
-        return pc.assume_timezone(
-            pc.cast(times, pa.timestamp("us")), zone, ambiguous="earliest", nonexistent="earliest"
-        )
+        return in_zone(pc.cast(times, pa.timestamp("us")), place, zone, groups)
     return pc.cast(times, pa.timestamp(times.type.unit, tz=zone))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
@@ -35,9 +36,18 @@ class CsvFile:
     path: Path
     delimiter: str = ","
     encoding: str = "utf-8"
+    content: bytes | None = None
+    """What was read already, as the standard input can be read only once."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the file."""
+        return str(self.path) if self.content is None else "standard input"
 
     def open(self) -> IO[bytes]:
         """Open the file for reading, unpacked."""
+        if self.content is not None:
+            return io.BytesIO(self.content)
         make: Any = gzip.open if self.path.suffix == ".gz" else open
         return make(self.path, "rb")
 
@@ -53,15 +63,15 @@ class CsvFile:
         line, names = next(self.records(), (1, []))
         if not any(names):
             raise BadInput(
-                f"{self.path}: the file is empty. Accepted are a line of column names and at "
+                f"{self.name}: the file is empty. Accepted are a line of column names and at "
                 "least one line of values."
             )
-        names = [name.strip() for name in names]
+        names = _named([name.strip() for name in names])
         self._check_delimiter(names)
         doubles = sorted({name for name in names if names.count(name) > 1})
         if doubles:
             raise BadInput(
-                f"{self.path}, line {line}: found column {doubles[0]!r} "
+                f"{self.name}, line {line}: found column {doubles[0]!r} "
                 f"{names.count(doubles[0])} times. Names must differ: rename or delete one."
             )
         return names
@@ -71,7 +81,7 @@ class CsvFile:
         if len(names) == 1 and others:
             other = "'\\t'" if others[0] == "\t" else f"'{others[0]}'"
             raise BadInput(
-                f"{self.path}, line 1: found one column, {names[0]!r}. A "
+                f"{self.name}, line 1: found one column, {names[0]!r}. A "
                 f"{DELIMITERS[others[0]]} seems to separate the columns: use --delimiter {other}."
             )
 
@@ -80,7 +90,7 @@ class CsvFile:
         try:
             return self._count_lines()
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise BadInput(f"{self.path}: the file is damaged or cut short ({error}).") from error
+            raise BadInput(f"{self.name}: the file is damaged or cut short ({error}).") from error
 
     def _count_lines(self) -> int:
         decoder, lines = codecs.getincrementaldecoder(self.encoding)(), 0
@@ -103,7 +113,7 @@ class CsvFile:
         marked = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         likely = "utf-16" if marked else "latin-1" if self.encoding == "utf-8" else "utf-8"
         raise BadInput(
-            f"{self.path}, line {line}: found bytes that are not {self.encoding.upper()} text. "
+            f"{self.name}, line {line}: found bytes that are not {self.encoding.upper()} text. "
             f"Save the file as UTF-8, or say how it is written: --encoding {likely}."
         )
 
@@ -141,7 +151,7 @@ class CsvFile:
             try:
                 table = arrow_csv.read_csv(raw, **options)
             except pa.ArrowInvalid as error:
-                raise BadInput(f"{self.path}: {error}") from error
+                raise BadInput(f"{self.name}: {error}") from error
         if ragged:
             self._refuse_ragged(names)
         return table
@@ -156,7 +166,24 @@ class CsvFile:
         last = record[-1] if len(record) > len(names) else names[len(record)]
         what = f"the surplus {last!r}" if len(record) > len(names) else f"no value for {last!r}"
         raise BadInput(
-            f"{self.path}, line {line}: found {len(record)} fields, {what}. Accepted are "
+            f"{self.name}, line {line}: found {len(record)} fields, {what}. Accepted are "
             f"{len(names)} in every line, as in the first; put text that holds a "
             f"{DELIMITERS.get(self.delimiter, 'delimiter')} in quotes."
         )
+
+
+def _named(names: Sequence[str]) -> list[str]:
+    """Return the names of columns; those without one, as spreadsheets leave behind, get one.
+
+    >>> _named(["a", "", ""])
+    ['a', 'unnamed 2', 'unnamed 3']
+    """
+    taken = set(names)
+    return [
+        name or next(n for n in _unnamed(place) if n not in taken)
+        for place, name in enumerate(names, start=1)
+    ]
+
+
+def _unnamed(place: int) -> Iterator[str]:
+    return (f"unnamed {place}{mark * count}" for count, mark in enumerate(itertools.repeat("'")))

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from censored_gp.cli import memory
-from censored_gp.cli.options import MODELS, Files, Training
-from censored_gp.cli.plans import GIVEN, Plan, plan_of_layout, plan_of_options
+from censored_gp.cli.arrow import require_pyarrow
+from censored_gp.cli.options import (
+    MODELS,
+    USUAL_LIKELIHOOD,
+    USUAL_MODEL,
+    USUAL_SEED,
+    Files,
+    Training,
+)
+from censored_gp.cli.plans import GIVEN, Plan, plan_of_columns, plan_of_layout, plan_of_options
 from censored_gp.cli.problems import BadInput, Interrupted, located, say
-from censored_gp.cli.reading import Source, Wanted
+from censored_gp.cli.reading import STDIN, Source, Wanted
+from censored_gp.cli.words import in_options
 
-__all__ = ["Fitted", "Ready", "check_save", "fitted", "prepared", "source_of"]
+__all__ = [
+    "Fitted",
+    "Ready",
+    "check_save",
+    "fitted",
+    "loaded",
+    "prepared",
+    "refuse_unused",
+    "source_of",
+]
+
+MODEL_ENDINGS = (".cgp", ".safetensors")
+"""Of model files: no table that somebody needs is called so."""
 
 
 class Ready(NamedTuple):
@@ -33,7 +55,15 @@ class Fitted(NamedTuple):
 def source_of(file: Path, files: Files) -> Source:
     """Return a file with the options for reading it."""
     where = tuple(_pair(text) for text in files.where or ())
-    return Source(file, files.delimiter, files.encoding, files.zone, where)
+    return Source(
+        file,
+        files.delimiter,
+        files.encoding,
+        files.zone,
+        where,
+        decimal=files.decimal,
+        content=sys.stdin.buffer.read() if str(file) == STDIN else None,
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -55,80 +85,130 @@ def fitted(file: Path | None, training: Training, files: Files) -> Fitted:
     fitted to that.
     """
     check_save(training.save)
-    if file is None:
-        if training.load is None:
-            raise BadInput("Found no FILE and no --load. Give a table to fit, or a model file.")
-        model = _loaded(training)
-        done = Fitted(model, plan_of_layout(model, str(training.load)))
-    else:
-        done = _fit(prepared(file, training, files), files)
+    done = _held(training) if file is None else _fit(prepared(file, training, files))
     if training.save is not None:
         done.model.save(training.save)
         say(f"Model: {training.save}")
     return done
 
 
+def _held(training: Training) -> Fitted:
+    """Return a model as a file holds it."""
+    if training.load is None:
+        raise BadInput("Found no FILE and no --load. Give a table to fit, or a model file.")
+    if training.iterations is not None:
+        raise BadInput(
+            "--iterations and --load: the model is fitted already. Give FILE as well, to which it "
+            "is fitted anew, or leave --iterations out."
+        )
+    model = loaded(training)
+    if model.layout_ is None:
+        return Fitted(model, plan_of_columns(model))
+    return Fitted(model, plan_of_layout(model, str(training.load)))
+
+
 def check_save(path: Path | None) -> None:
-    """Refuse a place for the model that cannot be written to, before any time is spent."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+    """Refuse a place for the model that cannot be written to, before any time is spent.
+
+    >>> check_save(Path("model.cgp"))
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in MODEL_ENDINGS:
+        raise BadInput(
+            f"--save: found {path}. Accepted for a model file are names that end in "
+            f"{' or '.join(MODEL_ENDINGS)}."
+        )
+    if path.is_dir() or not path.absolute().parent.is_dir():
         raise BadInput(f"--save: {path} is a folder, or is in a folder that does not exist.")
+
+
+def refuse_unused(file: Path | None, files: Files) -> None:
+    """Refuse options for reading a table where none is read."""
+    usual = Files()
+    names = [field.name for field in dataclasses.fields(files)]
+    given = [name for name in names if (getattr(files, name) or None) != getattr(usual, name)]
+    given = [name for name in given if name != "ignore_memory"]
+    if file is None and given:
+        raise BadInput(f"--{given[0]} is about a table, and none is given. Give FILE as well.")
 
 
 def prepared(file: Path, training: Training, files: Files) -> Ready:
     """Read a table for a model by the options, or by the layout of a model file."""
     source = source_of(file, files)
     if training.load is None:
-        model = _unfitted(training)
+        model: Any = _unfitted(training)
         plan = plan_of_options(training, source.header())
     else:
         from sklearn.base import clone
 
-        before = _loaded(training)
-        plan, model = plan_of_layout(before, str(training.load)), clone(before)
-    if plan.by is None:
-        # Known before anything is read, of a long table only after.
+        before = loaded(training)
+        plan = plan_of_layout(before, str(training.load))
+        model: Any = clone(before)
+        if training.iterations is not None:
+            model.set_params(max_iterations=training.iterations)
+    if plan.by is None and not source.where:
+        # Known before anything is read; of a long table, or of some rows, only after.
         shape = (source.count_rows(), len(plan.outputs))
-        memory.check_fitting(str(file), shape, model, not files.ignore_memory)
+        memory.check_fitting(source.name, shape, model, not files.ignore_memory)
     wanted = source.read(plan.roles(), not files.ignore_memory)
     if plan.only:
         wanted = wanted.only(str(plan.by), plan.only)
+    shape = _shape(wanted, plan)
+    memory.check_fitting(wanted.name, shape, model, not files.ignore_memory)
     return Ready(wanted, plan, model)
 
 
-def _fit(ready: Ready, files: Files) -> Fitted:
+def _shape(wanted: Wanted, plan: Plan) -> tuple[int, int]:
+    """Return how many rows and outputs the model will have, of a long table about."""
+    if plan.by is None:
+        return len(wanted.table), len(plan.outputs)
+    outputs = len(wanted.table[plan.by].unique())
+    return -(-len(wanted.table) // outputs), outputs
+
+
+def _fit(ready: Ready) -> Fitted:
+    from censored_gp.comparison import _check_data as check_data
+
     wanted, plan, model = ready
-    rows, outputs = len(wanted.table), len(plan.outputs)
-    if plan.by is not None:
-        outputs = len(wanted.table[plan.by].unique())
-        rows = -(-rows // outputs)
-    memory.check_fitting(wanted.name, (rows, outputs), model, not files.ignore_memory)
-    say(f"Fitting {rows:,} rows of {outputs} output(s) ...")
-    with located(wanted.name, wanted.line_of):
+    rows, outputs = _shape(wanted, plan)
+    with located(wanted.name, wanted.line_of), in_options():
+        # What is wrong is told before anything is said of fitting.
+        check_data([model], wanted.table, None, plan.arguments())
+        say(f"Fitting {rows:,} rows of {outputs} output(s) ...")
         model.set_params(progress=sys.stderr.isatty()).fit(wanted.table, **plan.arguments())
     if model.report_.status == "interrupted":
         raise Interrupted
     return Fitted(model, plan)
 
 
-def _loaded(training: Training) -> Any:
+def loaded(training: Training) -> Any:
+    """Return the model of a file; what the file says itself may not be said by options as well."""
     from censored_gp.files import load
 
     given = [name for name in GIVEN if getattr(training, name)]
     if given:
         raise BadInput(f"--{given[0]} and --load: the model file says it already. Leave one out.")
-    return load(str(training.load))
+    model = load(str(training.load))
+    if training.seed is not None:
+        model.set_params(random_state=training.seed)
+    if model.layout_ is not None and model.layout_.make == "pyarrow":
+        # Its answers are such tables.
+        require_pyarrow()
+    return model
 
 
 def _unfitted(training: Training) -> Any:
     """Return the model that the options describe."""
     from censored_gp import presets
 
-    if training.model.lower() not in MODELS:
-        raise BadInput(f"--model: found {training.model!r}. Accepted are {', '.join(MODELS)}.")
-    preset = getattr(presets, training.model.upper())
+    name = training.model or USUAL_MODEL
+    if name.lower() not in MODELS:
+        raise BadInput(f"--model: found {name!r}. Accepted are {', '.join(MODELS)}.")
+    preset = getattr(presets, name.upper())
     return preset(
-        _likelihood(training.likelihood),
-        random_state=training.seed,
+        _likelihood(training.likelihood or USUAL_LIKELIHOOD),
+        random_state=USUAL_SEED if training.seed is None else training.seed,
         max_iterations=training.iterations,
     )
 

@@ -53,7 +53,7 @@ def _free_of_group(limit: str, used: str) -> float:
         return float("inf")
 
 
-def check_reading(path: Path, rows: int, columns: int, wanted: bool = True) -> None:
+def check_reading(path: Path | str, rows: int, columns: int, wanted: bool = True) -> None:
     """Refuse a file that does not fit into memory.
 
     >>> check_reading(Path("t.csv"), 100, 3)

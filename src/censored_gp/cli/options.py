@@ -9,17 +9,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from censored_gp.cli.problems import explained
+from censored_gp.cli.words import in_options
 
 __all__ = ["COMMANDS", "File", "Files", "Output", "Probability", "Training", "command"]
 
 MODELS = ("hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp")
+USUAL_MODEL, USUAL_LIKELIHOOD, USUAL_SIDE, USUAL_SEED = "hmocgp", "gaussian", "right", 0
+"""What is meant where no option says otherwise. A model file says it itself, so that the options
+must tell apart what was given and what was not."""
+SIDES = ("right", "left", "share")
 
 
 def _families(incomplete: str) -> list[str]:
@@ -44,6 +50,10 @@ class Files:
         str | None,
         _option("--delimiter", metavar="SIGN", text="What separates the columns of a CSV file."),
     ] = None
+    decimal: Annotated[
+        str,
+        _option("--decimal", metavar="SIGN", text="Decimal sign in a CSV file: point or comma."),
+    ] = "."
     encoding: Annotated[str, _option("--encoding", text="How a CSV file is written.")] = "utf-8"
     zone: Annotated[
         str | None,
@@ -110,32 +120,38 @@ class Training:
         _option("--upper", metavar="LIMITS", text="Columns (or numbers) of upper bounds."),
     ] = None
     side: Annotated[
-        str,
+        str | None,
         _option(
             "--side",
             metavar="SIDE",
-            text="What a flag says: right (at least), left (at most) or share (counted in part).",
+            text="What a flag says: right (at least; usual), left (at most) or share (counted in "
+            "part).",
         ),
-    ] = "right"
+    ] = None
     likelihood: Annotated[
-        str,
+        str | None,
         _option(
             "--likelihood",
-            text="How outputs scatter, as negative_binomial or a=poisson,b=gamma.",
+            text="How outputs scatter, as negative_binomial or a=poisson,b=gamma (else gaussian).",
             autocompletion=_families,
         ),
-    ] = "gaussian"
+    ] = None
     model: Annotated[
-        str,
-        _option("--model", text=f"One of {', '.join(MODELS)}.", autocompletion=_models),
-    ] = "hmocgp"
+        str | None,
+        _option(
+            "--model",
+            text=f"One of {', '.join(MODELS)}; usually {USUAL_MODEL}.",
+            autocompletion=_models,
+        ),
+    ] = None
     iterations: Annotated[
         int | None,
         _option("--iterations", metavar="NUMBER", text="Steps of the fit at most.", min=1),
     ] = None
     seed: Annotated[
-        int, _option("--seed", metavar="NUMBER", text="Seed of all that is random.", min=0)
-    ] = 0
+        int | None,
+        _option("--seed", metavar="NUMBER", text="Seed of all that is random; usually 0.", min=0),
+    ] = None
     load: Annotated[
         Path | None,
         _option(
@@ -169,7 +185,10 @@ Probability = Annotated[
 """The option that says how sure an interval is to be."""
 
 File = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="Table to fit, CSV or Parquet; or --load.")
+    Path | None,
+    typer.Argument(
+        metavar="FILE", help="Table to fit, CSV or Parquet (-: CSV from stdin); or --load."
+    ),
 ]
 """The argument that names the table a model is fitted to."""
 
@@ -180,16 +199,24 @@ class Command(NamedTuple):
     run: Callable[..., None]
     text: str
     examples: tuple[str, ...]
+    shown: type[TyperCommand] = TyperCommand
+    """How its help is made."""
 
 
-def command(name: str, *examples: str) -> Callable[[Callable], Callable]:
-    """Make a function a command, with examples in its help and errors explained."""
+def command(
+    name: str, *examples: str, later: Mapping[str, Callable[[], str]] | None = None
+) -> Callable[[Callable], Callable]:
+    """Make a function a command, with examples in its help and errors explained.
+
+    Texts of options that are keys of `later` are made when somebody asks for this command's help:
+    what takes long to load must not keep the others waiting.
+    """
 
     def register(function: Callable) -> Callable:
         # The mark keeps the lines that follow it as they are.
         lines = "\n\n\b\nExample:\n" + "\n".join(f"  {line}" for line in examples)
         text = inspect.cleandoc(function.__doc__ or "") + lines
-        COMMANDS[name] = Command(_with_groups(function), text, examples)
+        COMMANDS[name] = Command(_with_groups(function), text, examples, _shown(later or {}))
         return function
 
     return register
@@ -197,6 +224,20 @@ def command(name: str, *examples: str) -> Callable[[Callable], Callable]:
 
 COMMANDS: dict[str, Command] = {}
 """The commands by name."""
+
+
+def _shown(later: Mapping[str, Callable[[], str]]) -> type[TyperCommand]:
+    """Return a kind of command whose help has some texts that are made when it is shown."""
+
+    class Shown(TyperCommand):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            for parameter in self.params:
+                text: Any = getattr(parameter, "help", None)
+                if text in later:
+                    parameter.help = later[text]()  # type: ignore[attr-defined]
+            super().format_help(ctx, formatter)
+
+    return Shown if later else TyperCommand
 
 
 def _with_groups(function: Callable) -> Callable:
@@ -209,7 +250,7 @@ def _with_groups(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        with explained():
+        with explained(), in_options():
             made = {
                 name: groups[name](**{p.name: given.pop(p.name) for p in parameters})
                 for name, parameters in spread.items()

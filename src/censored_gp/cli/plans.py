@@ -6,13 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from censored_gp.cli.options import Training
+from censored_gp.cli.options import SIDES, USUAL_SIDE, Training
 from censored_gp.cli.problems import BadInput
 from censored_gp.cli.reading import Roles
 
-__all__ = ["Plan", "plan_of_layout", "plan_of_options", "split_names"]
+__all__ = ["Plan", "plan_of_columns", "plan_of_layout", "plan_of_options", "split_names"]
 
-GIVEN = ("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper")
+GIVEN = (
+    *("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper"),
+    *("side", "likelihood", "model"),
+)
+"""Options about which a model file has its own say."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +80,9 @@ def plan_of_options(options: Training, names: Sequence[str]) -> Plan:
         raise BadInput("--time and --inputs are missing: say what explains the outputs.")
     if options.only and options.by is None:
         raise BadInput("--only is for tables with a row per output and time: give --by as well.")
+    side = options.side or USUAL_SIDE
+    if side not in SIDES:
+        raise BadInput(f"--side: found {side!r}. Accepted are {', '.join(SIDES)}.")
     limits = {
         name: _limits(getattr(options, name), names, f"--{name}", outputs)
         for name in ("censored", "capacity", "lower", "upper")
@@ -85,7 +92,7 @@ def plan_of_options(options: Training, names: Sequence[str]) -> Plan:
         options.time,
         split_names(options.inputs, names),
         options.by,
-        side=options.side,
+        side=side,
         only=split_names(options.only),
         **limits,
     )
@@ -102,6 +109,15 @@ def plan_of_layout(model: Any, name: str) -> Plan:
     outputs, only = (layout.outputs, ()) if layout.by is None else ((layout.value,), layout.outputs)
     spec = {f.name: getattr(layout.spec, f.name) for f in dataclasses.fields(layout.spec)}
     return Plan(tuple(outputs), layout.time, tuple(layout.inputs), layout.by, only=only, **spec)
+
+
+def plan_of_columns(model: Any) -> Plan:
+    """Return which columns a table must have for a model that was fitted to arrays: its inputs."""
+    columns = model.columns_
+    sources = {name: columns.is_time[places[0]] for name, places in columns.groups.items()}
+    time = next((name for name, is_time in sources.items() if is_time), None)
+    inputs = tuple(name for name in sources if name != time)
+    return Plan(tuple(map(str, model.output_names_)), time, inputs)
 
 
 def split_names(given: Iterable[str] | None, names: Sequence[str] = ()) -> tuple[str, ...]:

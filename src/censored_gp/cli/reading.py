@@ -11,15 +11,24 @@ from typing import Any, NamedTuple
 
 from censored_gp.cli import memory
 from censored_gp.cli.arrow import require_pyarrow
-from censored_gp.cli.columns import as_flags, as_input, as_labels, as_numbers, as_time
+from censored_gp.cli.columns import (
+    as_flags,
+    as_input,
+    as_labels,
+    as_numbers,
+    as_time,
+    with_points,
+)
 from censored_gp.cli.csvs import CsvFile
 from censored_gp.cli.problems import BadInput
 from censored_gp.cli.times import check_zone
 
-__all__ = ["Roles", "Source", "Wanted"]
+__all__ = ["STDIN", "Roles", "Source", "Wanted"]
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+STDIN = "-"
+"""What is given for a file to read the standard input, as CSV."""
 MOST_NAMED = 20
 """Names in a message at most."""
 
@@ -82,6 +91,14 @@ class Source:
     zone: str | None = None
     where: tuple[tuple[str, str], ...] = ()
     """Columns and the values that they have in the rows that are read."""
+    decimal: str = "."
+    content: bytes | None = None
+    """What the standard input held, if that is what is read."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the file."""
+        return self.csv.name
 
     @property
     def is_parquet(self) -> bool:
@@ -93,7 +110,7 @@ class Source:
         """The file as comma-separated values; tabs separate by default in a `.tsv` file."""
         tabs = ".tsv" in self.path.suffixes
         given = "\t" if self.delimiter == "\\t" else self.delimiter
-        return CsvFile(self.path, given or ("\t" if tabs else ","), self.encoding)
+        return CsvFile(self.path, given or ("\t" if tabs else ","), self.encoding, self.content)
 
     def header(self) -> list[str]:
         """Return the names of the columns."""
@@ -115,7 +132,7 @@ class Source:
         names = list(file.schema_arrow.names)
         doubles = sorted({name for name in names if names.count(name) > 1})
         if doubles:
-            raise BadInput(f"{self.path}: found column {doubles[0]!r} twice. Rename or delete one.")
+            raise BadInput(f"{self.name}: found column {doubles[0]!r} twice. Rename or delete one.")
         return names, file.metadata.num_rows
 
     def read(self, roles: Roles, check_memory: bool = True) -> Wanted:
@@ -125,32 +142,34 @@ class Source:
         absent = [name for name in needed if name not in names]
         for name in absent:
             if name not in roles.optional:
-                raise BadInput(f"{self.path}: {_no_column(name, names)}")
+                raise BadInput(f"{self.name}: {_no_column(name, names)}")
         wanted = [name for name in roles.columns if name in names]
         check_zone(self.zone)
         read = list(dict.fromkeys([*wanted, *(name for name, _ in self.where)]))
-        memory.check_reading(self.path, self._known[1], len(read), check_memory)
+        memory.check_reading(self.name, self._known[1], len(read), check_memory)
         raw = self._raw(read, names)
         if not len(raw):
             raise BadInput(
-                f"{self.path}: found column names but no rows. Accepted is at least one."
+                f"{self.name}: found column names but no rows. Accepted is at least one."
             )
-        chosen = Wanted(raw, str(self.path), self.line_of)
+        chosen = Wanted(raw, self.name, self.line_of)
         for name, value in self.where:
             chosen = chosen.only(name, [value])
         line_of = chosen.line_of
-        columns = {n: self._typed(chosen.table[n], n, roles, line_of) for n in wanted}
-        return Wanted(_table(columns), str(self.path), line_of)
+        groups = chosen.table[roles.by] if roles.by in wanted else None
+        columns = {n: self._typed(chosen.table[n], n, roles, line_of, groups) for n in wanted}
+        return Wanted(_table(columns), self.name, line_of)
 
     def line_of(self, row: int) -> str:
         """Return where a row stands, in words."""
         return f"row {row + 1}" if self.is_parquet else self.csv.line(row)
 
     def _check(self) -> None:
+        self._check_signs()
         name = self.path.name.lower()
-        if not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):
+        if self.content is None and not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):
             raise BadInput(
-                f"{self.path}: found a file whose name does not end in "
+                f"{self.name}: found a file whose name does not end in "
                 f"{', '.join(CSV_ENDINGS + PARQUET_ENDINGS)}. Rename or convert it."
             )
         try:
@@ -160,6 +179,17 @@ class Source:
                 f"--encoding: found {self.encoding!r}. Accepted are names such as utf-8 or latin-1."
             ) from error
 
+    def _check_signs(self) -> None:
+        """Refuse a delimiter or a decimal sign that no file can have."""
+        sign = self.csv.delimiter
+        if len(sign.encode()) != 1 or sign in '"\r\n' or sign.isalnum():
+            raise BadInput(
+                f"--delimiter: found {self.delimiter!r}. Accepted is one sign, such as ';' or ',', "
+                "or '\\t' for tabs."
+            )
+        if self.decimal not in (".", ","):
+            raise BadInput(f"--decimal: found {self.decimal!r}. Accepted are . and , alone.")
+
     def _raw(self, wanted: list[str], names: list[str]) -> Any:
         if not self.is_parquet:
             return self.csv.read(wanted, names)
@@ -168,16 +198,25 @@ class Source:
         try:
             return _parquet(self.path).read(columns=wanted)
         except (pa.ArrowInvalid, OSError) as error:
-            raise BadInput(f"{self.path}: the Parquet file is damaged ({error}).") from error
+            raise BadInput(f"{self.name}: the Parquet file is damaged ({error}).") from error
 
-    def _typed(self, column: Any, name: str, roles: Roles, line_of: Callable[[int], str]) -> Any:
+    def _typed(
+        self,
+        column: Any,
+        name: str,
+        roles: Roles,
+        line_of: Callable[[int], str],
+        groups: Any = None,
+    ) -> Any:
         def place(row: int) -> str:
-            return f"{self.path}, {line_of(row)}, column {name!r}"
+            return f"{self.name}, {line_of(row)}, column {name!r}"
 
-        if name == roles.time:
-            return as_time(column, place, self.zone)
         if name == roles.by:
             return as_labels(column, place)
+        if self.decimal == "," and not self.is_parquet:
+            column = with_points(column, place, name in roles.numbers)
+        if name == roles.time:
+            return as_time(column, place, self.zone, groups)
         if name in roles.flags:
             return as_flags(column, place)
         return as_numbers(column, place) if name in roles.numbers else as_input(column, place)

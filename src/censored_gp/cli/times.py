@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -9,7 +10,10 @@ from zoneinfo import ZoneInfo
 from censored_gp.cli.arrow import compute
 from censored_gp.cli.problems import BadInput, first_failure
 
-__all__ = ["Place", "as_times", "check_zone", "refuse_unread"]
+__all__ = ["Place", "as_days", "as_times", "check_zone", "in_zone", "refuse_unread"]
+
+DAY = r"^((?:18|19|20|21)\d{2})([01]\d)([0-3]\d)$"
+"""A day without signs between its parts, of a year from 1800 to 2199."""
 
 ISO = (
     r"^(?P<local>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}(?::\d{2}(?::\d{2}(?:\.\d+)?)?)?)?)"
@@ -37,7 +41,7 @@ def check_zone(zone: str | None) -> None:
         ) from error
 
 
-def as_times(text: Any, place: Place, zone: str | None = None) -> Any:
+def as_times(text: Any, place: Place, zone: str | None = None, groups: Any = None) -> Any:
     """Return times from a pyarrow array of text; `zone`, if given, is the zone they are read in.
 
     Times that bear different offsets are of one zone only if the user says which.
@@ -54,7 +58,7 @@ def as_times(text: Any, place: Place, zone: str | None = None) -> Any:
     zones = pc.struct_field(parts, "zone")
     kinds = [kind for kind in pc.unique(zones).to_pylist() if kind is not None]
     if kinds in ([], [""]):
-        return local if zone is None else _in_zone(local, zone)
+        return local if zone is None else in_zone(local, place, zone, groups)
     _refuse_mixed(zones, kinds, place, zone)
     minutes = {kind: _minutes(kind) for kind in kinds}
     return _shifted(local, zones, minutes, zone or _name_of(next(iter(minutes.values()))))
@@ -135,7 +139,87 @@ def _shifted(local: Any, zones: Any, minutes: dict[str, int], name: str) -> Any:
     return pc.cast(utc, pa.timestamp("us", tz=name))
 
 
-def _in_zone(local: Any, zone: str) -> Any:
-    """Return wall-clock times as times of a zone; the doubled hour in autumn is the first one."""
+def in_zone(local: Any, place: Place, zone: str, groups: Any = None) -> Any:
+    """Return wall-clock times as times of a zone.
+
+    Of the hour that is there twice in autumn the second comes second, in the order of rows (of
+    each group, if there are groups). The hour that is left out in spring is refused.
+
+    >>> import pyarrow as pa
+    >>> from datetime import datetime
+    >>> twice = pa.array([datetime(2024, 10, 27, 2)] * 2, pa.timestamp("us"))
+    >>> [str(time) for time in in_zone(twice, str, "Europe/Copenhagen")]
+    ['2024-10-27 02:00:00+02:00', '2024-10-27 02:00:00+01:00']
+    """
+    import pyarrow as pa
+
     pc = compute()
-    return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
+    try:
+        first = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="raise")
+    except pa.ArrowInvalid as error:
+        _refuse_skipped(local, place, zone, error)
+        raise
+    second = pc.assume_timezone(local, zone, ambiguous="latest", nonexistent="raise")
+    doubled = pc.not_equal(first, second)
+    if not pc.any(doubled).as_py():
+        return first
+    return pc.if_else(_come_second(local, doubled, groups), second, first)
+
+
+def _refuse_skipped(local: Any, place: Place, zone: str, error: Exception) -> None:
+    """Refuse a time at which no clock of the zone ever stood."""
+    pc = compute()
+    before, after = (
+        pc.cast(pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent=side), "int64")
+        for side in ("earliest", "latest")
+    )
+    row = pc.index(pc.not_equal(before, after), True).as_py()
+    if row >= 0:
+        raise BadInput(
+            f"{place(row)}: found {local[row].as_py().isoformat(' ')}, which clocks of {zone} "
+            "leave out, as summer time begins. Delete the row; or leave --zone out, if the times "
+            "are not by these clocks."
+        ) from error
+
+
+def _come_second(local: Any, doubled: Any, groups: Any) -> Any:
+    """Return which of the times that a zone has twice are the second of the two.
+
+    Rows that share a time all year round (of several places, for example) are no sign of it: a
+    time comes second when it has been there as often as any other time is.
+    """
+    import pyarrow as pa
+
+    names = [None] * len(local) if groups is None else groups.to_pylist()
+    rows = list(zip(names, local.to_pylist(), doubled.to_pylist(), strict=True))
+    usual = Counter((name, time) for name, time, twice in rows if twice is False)
+    often, met = max(usual.values(), default=1), Counter[Any]()
+    late = []
+    for name, time, twice in rows:
+        late.append(bool(twice) and met[name, time] >= often)
+        met[name, time] += bool(twice)
+    return pa.array(late)
+
+
+def as_days(column: Any) -> Any:
+    """Return a column in which every cell is a day such as 20240603 as times; else None.
+
+    >>> import pyarrow as pa
+    >>> str(as_days(pa.array(["20240603"]))[0]), as_days(pa.array(["20240603", "20241345"]))
+    ('2024-06-03 00:00:00', None)
+    """
+    import pyarrow as pa
+
+    pc = compute()
+    if pa.types.is_integer(column.type):
+        column = pc.cast(column, pa.string())
+    if not pa.types.is_string(column.type):
+        return None
+    text = pc.utf8_trim_whitespace(column)
+    if text.null_count == len(text) or not pc.all(pc.match_substring_regex(text, DAY)).as_py():
+        return None
+    spelled = pc.replace_substring_regex(text, DAY, r"\1-\2-\3")
+    try:
+        return pc.cast(spelled, pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        return None

@@ -19,7 +19,9 @@ __all__ = ["WORLDS", "Choice", "listing", "table_of"]
 class Choice:
     """Which part of a data set is wanted."""
 
-    seed: Annotated[int, typer.Option(min=0, help="Which world to simulate.")] = 0
+    seed: Annotated[int | None, typer.Option(min=0, help="Which world to simulate; usually 0.")] = (
+        None
+    )
     days: Annotated[
         int | None, typer.Option(min=1, help="Days to simulate; none: enough to try things on.")
     ] = None
@@ -29,6 +31,12 @@ class Choice:
     ] = None
     months: Annotated[list[str] | None, typer.Option(help="Months, as 2018-06,2018-07.")] = None
     store: Annotated[int | None, typer.Option(help="Store of the retail data.")] = None
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were given."""
+        names = [field.name for field in dataclasses.fields(self)]
+        return [name for name in names if getattr(self, name) not in (None, [])]
 
     def wanted(self, name: str, example: str) -> tuple[str, ...]:
         """Return what was given by an option that a data set needs."""
@@ -45,6 +53,8 @@ class World(NamedTuple):
     kind: str
     text: str
     columns: Callable[[Choice], dict[str, Any]]
+    options: tuple[str, ...]
+    """What may be chosen of it."""
 
 
 def listing() -> list[dict[str, str]]:
@@ -62,6 +72,13 @@ def table_of(name: str, choice: Choice) -> Any:
     >>> table_of("bike_share", Choice(days=1)).column_names[:4]
     ['time', 'rain', 'station_1', 'station_1_empty']
     """
+    options = WORLDS[name].options
+    other = [option for option in choice.given if option not in options]
+    if other:
+        raise BadInput(
+            f"--{other[0]}: {name} has no such choice. It has "
+            f"{', '.join(f'--{option}' for option in options)}."
+        )
     columns = WORLDS[name].columns(choice)
     # A table has no times in hours.
     stored = {
@@ -80,7 +97,7 @@ def _simulated(name: str, **sizes: int) -> Callable[[Choice], dict[str, Any]]:
         from censored_gp import simulate
 
         chosen = {size: getattr(choice, size) or usual for size, usual in sizes.items()}
-        return getattr(simulate, name)(**chosen, seed=choice.seed).table(truth=True)
+        return getattr(simulate, name)(**chosen, seed=choice.seed or 0).table(truth=True)
 
     return columns
 
@@ -88,7 +105,7 @@ def _simulated(name: str, **sizes: int) -> Callable[[Choice], dict[str, Any]]:
 def _new_york(choice: Choice) -> dict[str, Any]:
     from censored_gp import datasets
 
-    world = datasets.new_york(choice.seed)
+    world = datasets.new_york(choice.seed or 0)
     parts = {"seen": world.observed, "censored": world.censored, "truth": world.truth}
     return world.inputs(*world.weather) | _side_by_side(world.names, parts)
 
@@ -127,18 +144,26 @@ def _side_by_side(names: tuple[str, ...], parts: dict[str, Any]) -> dict[str, An
     return side_by_side(names, **parts)
 
 
+def _simulation(text: str, name: str, **sizes: int) -> World:
+    return World("simulated", text, _simulated(name, **sizes), (*sizes, "seed"))
+
+
 WORLDS = {
-    "bike_share": World(
-        "simulated", "stations that run out of bikes", _simulated("bike_share", days=14)
+    "bike_share": _simulation("stations that run out of bikes", "bike_share", days=14),
+    "car_park": _simulation("car parks that fill up", "car_park", days=28),
+    "shop": _simulation("fresh products that sell out", "shop", days=120),
+    "water_samples": _simulation("metals below detection limits", "water_samples", samples=120),
+    "new_york": World(
+        "local file", "the paper's stations 3711 and 366, part hidden", _new_york, ("seed",)
     ),
-    "car_park": World("simulated", "car parks that fill up", _simulated("car_park", days=28)),
-    "shop": World("simulated", "fresh products that sell out", _simulated("shop", days=120)),
-    "water_samples": World(
-        "simulated", "metals below detection limits", _simulated("water_samples", samples=120)
+    "citibike": World(
+        "download", "Citi Bike trips by station and hour", _citibike, ("names", "months")
     ),
-    "new_york": World("local file", "the paper's stations 3711 and 366, part hidden", _new_york),
-    "citibike": World("download", "Citi Bike trips by station and hour", _citibike),
-    "birmingham_parking": World("download", "car parks that fill up", _birmingham_parking),
-    "fresh_retail": World("download", "fresh products that sell out", _fresh_retail),
+    "birmingham_parking": World(
+        "download", "car parks that fill up", _birmingham_parking, ("names",)
+    ),
+    "fresh_retail": World(
+        "download", "fresh products that sell out", _fresh_retail, ("names", "store")
+    ),
 }
 """The data sets by name."""

@@ -24,8 +24,12 @@ ENDINGS = (".csv", ".json", ".parquet", ".pq")
 ROWS_SHOWN = 40
 
 
-def check_target(target: str | None, endings: Iterable[str] = ENDINGS) -> None:
+def check_target(
+    target: str | None, endings: Iterable[str] = ENDINGS, reads: Iterable[Path | None] = ()
+) -> None:
     """Refuse a name that cannot be written to, before any time is spent on what to write.
+
+    A file that the command reads is no place for what it writes.
 
     >>> check_target("-")
     """
@@ -41,6 +45,8 @@ def check_target(target: str | None, endings: Iterable[str] = ENDINGS) -> None:
         raise BadInput(f"{path} is a folder. Give the name of a file in it.")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: there is no folder {path.parent}. Make it first.")
+    if path.is_file() and any(read and read.is_file() and path.samefile(read) for read in reads):
+        raise BadInput(f"--output: found {path}, which is read. Give the result another name.")
 
 
 def write_table(table: Any, target: str | None) -> None:

@@ -25,6 +25,8 @@ def data(
     """
     require_pyarrow()
     check_target(output)
+    if name is None and choice.given:
+        raise BadInput(f"--{choice.given[0]}: say which data, as data bike_share.")
     if name is None:
         write_table(listing(), output)
         return

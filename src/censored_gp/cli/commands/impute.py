@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from censored_gp.cli.fitting import fitted
+from censored_gp.cli.fitting import fitted, refuse_unused
+from censored_gp.cli.held import row_keys, told_apart
 from censored_gp.cli.options import File, Files, Output, Probability, Training, command
-from censored_gp.cli.tabulate import side_by_side
 from censored_gp.cli.writing import check_target, write_table
 
 
@@ -26,8 +26,9 @@ def impute(
     value given what is known of it, and the ends of the interval that holds it with the given
     probability.
     """
-    check_target(output)
+    check_target(output, reads=(file,))
+    refuse_unused(file, files)
     model, _ = fitted(file, training, files)
     low, high = model.impute_interval(probability)
     tables = {"": model.impute(), "_low": low, "_high": high}
-    write_table(side_by_side(model.layout_.keys, tables), output)
+    write_table(told_apart(model, tables, row_keys(model)), output)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from censored_gp.cli.fitting import fitted
+from censored_gp.cli.fitting import fitted, refuse_unused
 from censored_gp.cli.options import File, Files, Output, Probability, Training, command
 from censored_gp.cli.plans import split_names
 from censored_gp.cli.problems import BadInput
@@ -32,7 +32,8 @@ def lost_demand(
     output: Output = None,
 ) -> None:
     """Say how much demand was lost where outputs were censored, in all or by group."""
-    check_target(output)
+    check_target(output, reads=(file,))
+    refuse_unused(file, files)
     groups = list(split_names(group))
     unknown = [name for name in groups if name not in GROUPS]
     if unknown:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from censored_gp.cli.fitting import fitted, source_of
+from censored_gp.cli.held import new_keys, told_apart
 from censored_gp.cli.options import Files, Output, Probability, Training, command
-from censored_gp.cli.problems import located
-from censored_gp.cli.tabulate import side_by_side
+from censored_gp.cli.problems import BadInput, located
 from censored_gp.cli.writing import check_target, write_table
 
 
@@ -35,7 +35,12 @@ def predict(
     The columns a, a_low and a_high are the expected value of output a, and the ends of the
     interval that holds it with the given probability.
     """
-    check_target(output)
+    check_target(output, reads=(file, train))
+    if train is None and training.load is None:
+        raise BadInput(
+            "predict: found no --load and no --train. Give a model file, or a table to fit first: "
+            "FILE has the rows to predict at."
+        )
     source = source_of(file, files)
     source.header()
     model, plan = fitted(train, training, files)
@@ -43,5 +48,5 @@ def predict(
     with located(wanted.name, wanted.line_of):
         mean = model.predict(wanted.table)
     low, high = model.interval(wanted.table, probability)
-    keys = model.layout_.keys
-    write_table(side_by_side(keys, {"": mean, "_low": low, "_high": high}), output)
+    tables = {"": mean, "_low": low, "_high": high}
+    write_table(told_apart(model, tables, new_keys(model, wanted.table)), output)

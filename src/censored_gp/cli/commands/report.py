@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from censored_gp.cli.fitting import fitted
+from censored_gp.cli.fitting import fitted, refuse_unused
 from censored_gp.cli.options import MODELS, File, Files, Training, command
 from censored_gp.cli.plans import split_names
 from censored_gp.cli.problems import BadInput, say
-from censored_gp.cli.writing import check_target
+from censored_gp.cli.writing import check_target, write_text
 
 
 @command("report", "censored-gp report --load bikes.cgp --output report.html")
@@ -19,9 +20,9 @@ def report(
     training: Training,
     files: Files,
     file: File = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where to write the page; - is stdout.")
+    ] = "report.html",
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     folds: Annotated[
         int | None,
@@ -33,7 +34,8 @@ def report(
     ] = None,
 ) -> None:
     """Write one page with what was done and found: it needs no network, and no other file."""
-    check_target(str(output), (".html", ".htm"))
+    check_target(output, (".html", ".htm"), reads=(file,))
+    refuse_unused(file, files)
     names = [name.upper() for name in split_names(compare)]
     unknown = [name for name in names if name.lower() not in MODELS]
     if unknown:
@@ -41,5 +43,11 @@ def report(
     from censored_gp.report import write_report
 
     model, _ = fitted(file, training, files)
-    write_report(model, output, title=title, folds=folds, comparison=names or None)
+    asked = {"title": title, "folds": folds, "comparison": names or None}
+    if output == "-":
+        with tempfile.TemporaryDirectory() as folder:
+            page = write_report(model, Path(folder, "report.html"), **asked)
+            write_text(page.read_text(encoding="utf-8"), output)
+        return
+    write_report(model, output, **asked)
     say(f"Report: {output}")

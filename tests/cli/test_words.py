@@ -1,0 +1,28 @@
+"""Messages of the library in words of the command line."""
+
+import warnings
+
+import pytest
+
+from censored_gp.cli.problems import BadInput, located
+from censored_gp.cli.words import in_options, of_options
+
+
+def test_options_are_named_instead_of_arguments():
+    assert of_options("raise max_iterations.") == "raise --iterations."
+    assert of_options("Output 'a': found 3.") == "Output 'a': found 3."
+
+
+def test_warnings_inside_of_a_place_are_told_in_options(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with located("t.csv", lambda row: f"line {row + 2}"), in_options():
+            warnings.warn("row 1: raise max_iterations", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "Warning: t.csv: line 3: raise --iterations\n"
+
+
+def test_errors_are_told_in_options_and_those_of_commands_as_they_are():
+    with pytest.raises(ValueError, match="--seed: found"), in_options():
+        raise ValueError("random_state: found -1")
+    with pytest.raises(BadInput, match="random_state"), in_options():
+        raise BadInput("column 'random_state' is not there")
