@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from censored_gp.paper import page, table1, table4
-from censored_gp.paper.new_york import CHAMPIONS
+from censored_gp.paper.new_york import BLOCK_NAMES, CHAMPIONS
 from censored_gp.paper.runs import Row
 
 __all__ = ["brief"]
@@ -40,7 +40,7 @@ def _of_table1(rows: Sequence[Row]) -> list[list[str]]:
 def _of_table4(rows: Sequence[Row]) -> list[list[str]]:
     own = [row for row in rows if row["station"] == STATION and row["partner"] == "published"]
     lines = []
-    for block, kernels in table4.BLOCK_NAMES.items():
+    for block, kernels in BLOCK_NAMES.items():
         r2 = _r2(own, block, "observed", ["family", "model"])
         for family, champion in CHAMPIONS.items():
             ours = r2.get(f"{family} {champion}", {})

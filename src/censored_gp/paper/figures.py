@@ -18,7 +18,7 @@ from censored_gp.datasets import new_york
 from censored_gp.paper import shares, table2
 from censored_gp.paper.captions import CAPTIONS
 from censored_gp.paper.models import MODELS, build
-from censored_gp.paper.runs import read_runs
+from censored_gp.paper.runs import Row, read_runs
 from censored_gp.paper.synthetic import WINDOWS, world
 from censored_gp.plotting import require_matplotlib
 from censored_gp.simulate import SyntheticPair
@@ -61,7 +61,12 @@ def draw_all(folder: Path, only: tuple[str, ...] = tuple(CAPTIONS)) -> list[Path
     written = []
     with plt.rc_context(STYLE):
         for name in only:
-            figure = DRAWN[name](folder)
+            try:
+                figure = DRAWN[name](folder)
+            except FileNotFoundError as absent:
+                # The others need no data.
+                warnings.warn(f"The figure {name!r} is left out: {absent}", stacklevel=2)
+                continue
             for ending in ("svg", "png"):
                 path = folder / f"{name}.{ending}"
                 # Without a date, so that the same runs make the same file.
@@ -97,11 +102,13 @@ def synthetic_comparison(folder: Path) -> Figure:
                 prediction.mean[:, d],
                 color=COLOURS[name],
                 lw=1.8,
-                label="model (mean, 90 %)",
+                label="the model, in its colour (mean, 90 %)",
             )
         grid[0, column].set_title(name)
     for d in (0, 1):
         grid[d, 0].set_ylabel(f"output {d + 1}")
+    for ax in grid[1]:
+        ax.set_xlabel("x")
     _legend_below(figure, grid[0, 3])
     return figure
 
@@ -157,13 +164,15 @@ def overlap(folder: Path) -> Figure:
             _pair(grid[d, column], pair, d)
     for d in (0, 1):
         grid[d, 0].set_ylabel(f"output {d + 1}")
+    for ax in grid[1]:
+        ax.set_xlabel("x")
     _legend_below(figure, grid[0, 0])
     return figure
 
 
 def calibration(folder: Path) -> Figure:
     """Draw where the truth falls in the predictions, and coverage by censoring share."""
-    rows = read_runs(shares.STUDY, folder)
+    rows = _natural(folder)
     figure, (left, right) = _pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     levels = np.linspace(0.0, 1.0, shares.BINS + 1)
     for model in MODELS:
@@ -182,7 +191,7 @@ def calibration(folder: Path) -> Figure:
 
 def error_by_share(folder: Path) -> Figure:
     """Draw the error at censored points against the censoring share, for six models."""
-    rows = read_runs(shares.STUDY, folder)
+    rows = _natural(folder)
     figure, ax = _pyplot().subplots(figsize=(7, 4.4), layout="constrained")
     for model in MODELS:
         means, errors = shares.by_share(rows, model, "relative_error")
@@ -202,6 +211,11 @@ DRAWN: dict[str, Callable[[Path], Any]] = {
 }
 
 
+def _natural(folder: Path) -> list[Row]:
+    """Return the runs over censoring shares by the natural engine."""
+    return [row for row in read_runs(shares.STUDY, folder) if row["engine"] == "natural"]
+
+
 def _pyplot() -> Any:
     require_matplotlib()
     import matplotlib.pyplot as plt
@@ -215,7 +229,8 @@ def _pair(ax: Axes, pair: SyntheticPair, d: int) -> None:
     ax.plot(pair.x, pair.truth[:, d], ".", color="#999999", ms=4, label="truth")
     ax.plot(pair.x[~hidden], pair.observed[~hidden, d], "x", color=BLACK, ms=4,
             label="not censored")  # fmt: skip
-    ax.plot(pair.x[hidden], pair.observed[hidden, d], "^", color=ORANGE, ms=4, label="censored")
+    ax.plot(pair.x[hidden], pair.observed[hidden, d], "^", color=BLACK, mfc="white", ms=5,
+            label="censored")  # fmt: skip
 
 
 def _style(model: str) -> dict[str, Any]:

@@ -38,11 +38,13 @@ from censored_gp.paper.runs import Settings, Study
 
 __all__ = [
     "BLOCKS",
+    "BLOCK_NAMES",
     "REFERENCES",
     "ROWS",
     "STATIONS",
     "STUDY",
     "censoring",
+    "demand",
     "downloaded_runs",
     "rule_runs",
     "runs",
@@ -58,7 +60,8 @@ STATIONS = ("3711", "379", "3386")
 FOUR_STATIONS = ("3711", "379", "3386", "2002")
 """The paper's own, of which the files at hand have one."""
 PARTNERS = {"3711": "366", "379": "523", "3386": "393"}
-BLOCKS = ("paper", "own")
+BLOCK_NAMES = {"paper": "the paper's kernels", "own": "the package's defaults"}
+BLOCKS = tuple(BLOCK_NAMES)
 """The paper's kernels, links and rain only; or the package's defaults."""
 OWN_WEATHER = {"3711": ("rain",), "379": ("temperature",), "3386": ("temperature",)}
 PAPER_WEATHER = {"3711": ("rain",), "379": (), "3386": ()}
@@ -106,6 +109,12 @@ def censoring(station: str, draws: Sequence[int]) -> tuple[float, float, float]:
         found.append((share, seen.sum() / truth.sum(), np.mean(seen == truth)))
     many, shown, whole = np.mean(found, axis=0)
     return float(many), float(shown), float(whole)
+
+
+def demand(station: str) -> tuple[float, float]:
+    """Return the mean true demand of the training and of the test hours."""
+    data = stations(_run(station, 0, "-", "-", "-"))
+    return float(data.truth[data.train, 0].mean()), float(data.truth[data.test, 0].mean())
 
 
 def run(settings: Settings) -> dict[str, float]:

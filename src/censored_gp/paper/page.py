@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+from scipy.stats import t
 
 from censored_gp.paper.runs import Row, good
 
@@ -21,8 +22,10 @@ __all__ = [
     "collect",
     "differences",
     "effort",
+    "is_clear",
     "markdown",
     "shown",
+    "standing",
     "verdict",
     "versions",
 ]
@@ -30,8 +33,6 @@ __all__ = [
 Scores = dict[str, dict[tuple[str, ...], float]]
 """A score by row of the table and then by draw."""
 PACKAGES = ("censored-gp", "jax", "equinox", "numpy", "scipy", "scikit-learn")
-ENOUGH = 2.0
-"""Standard errors from which on a mean difference is called clear."""
 
 
 def collect(rows: Iterable[Row], name: Sequence[str], key: Sequence[str], score: str) -> Scores:
@@ -74,30 +75,55 @@ def differences(scores: Scores, row: str, reference: str) -> list[float]:
     return [ours[key] - theirs[key] for key in ours if key in theirs]
 
 
+def standing(scores: Scores, champion: str, *, high_is_good: bool) -> tuple[str, list[float]]:
+    """Return the best other row, and by how much the champion is ahead of it, draw by draw.
+
+    >>> scores = {"CGP": {("0",): 3.0}, "HMOCGP": {("0",): 1.0}}
+    >>> standing(scores, "HMOCGP", high_is_good=False)
+    ('CGP', [2.0])
+    """
+    sign = 1.0 if high_is_good else -1.0
+    rivals = {
+        row: [sign * d for d in differences(scores, champion, row)]
+        for row, own in scores.items()
+        if own and row != champion
+    }
+    known = {row: gaps for row, gaps in rivals.items() if gaps}
+    if not known:
+        return "", []
+    best = min(known, key=lambda row: _mean(known[row]))
+    return best, known[best]
+
+
+def is_clear(gaps: Sequence[float]) -> bool:
+    """Say whether a mean difference is more than chance would make, by Student's t at 95 %.
+
+    >>> is_clear([1.0, 1.1, 0.9]), is_clear([1.0, -0.5, 0.9]), is_clear([1.0])
+    (True, False, False)
+    """
+    if len(gaps) < 2:
+        return False
+    return abs(float(np.mean(gaps))) > float(t.ppf(0.975, len(gaps) - 1)) * _error(gaps)
+
+
 def verdict(
     scores: Scores, champion: str, *, high_is_good: bool, digits: int = 3, what: str = ""
 ) -> str:
-    """Say in words whether the champion is the best row, and if not, which row is and how clearly.
+    """Say in words whether the champion is the best row, and how clearly it or another one is.
 
     >>> scores = {"CGP": {("0",): 3.0}, "HMOCGP": {("0",): 1.0}}
     >>> verdict(scores, "HMOCGP", high_is_good=False, what="Table 1")
-    'Table 1: HMOCGP is the best row.'
+    'Table 1: HMOCGP is the best row, ahead of CGP by 2.000 (which chance may have made).'
     """
-    known = {row: own for row, own in scores.items() if own}
-    if champion not in known or len(known) < 2:
+    rival, ahead = standing(scores, champion, high_is_good=high_is_good)
+    if not rival:
         return f"{what}: too few runs for a verdict."
-    sign = 1.0 if high_is_good else -1.0
-    ahead = {row: _mean(sign * d for d in differences(known, row, champion)) for row in known}
-    best = max(ahead, key=lambda row: ahead[row])
-    if best == champion or ahead[best] <= 0:
-        return f"{what}: {champion} is the best row."
-    gaps = np.array(differences(known, best, champion))
-    clear = len(gaps) > 1 and abs(gaps.mean()) > ENOUGH * _error(gaps)
-    sure = "a clear difference" if clear else "not more than chance would make"
-    return (
-        f"{what}: {champion} is **not** the best row. {best} is, by "
-        f"{shown(np.abs(gaps) if len(gaps) == 1 else sign * gaps, digits)} ({sure})."
-    )
+    sure = "a clear difference" if is_clear(ahead) else "which chance may have made"
+    if np.mean(ahead) >= 0:
+        by = shown(ahead, digits)
+        return f"{what}: {champion} is the best row, ahead of {rival} by {by} ({sure})."
+    by = shown([-gap for gap in ahead], digits)
+    return f"{what}: {champion} is **not** the best row. {rival} is, by {by} ({sure})."
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -150,8 +176,25 @@ def effort(rows: Sequence[Row]) -> str:
     return (
         f"{len(rows)} run{'s' * (len(rows) > 1)}, {sum(seconds) / 60:.0f} min of one core in all, "
         f"{np.median(seconds):.1f} s each in the middle; "
-        f"{f'{failed} failed' if failed else 'none failed'}. Done {_days(rows)}."
+        f"{f'{failed} failed' if failed else 'none failed'}. Done {_days(rows)}{_at_a_go(rows)}."
     )
+
+
+LONGEST_REST = 15 * 60
+"""Seconds without the end of a run after which a study was not done at a go."""
+
+
+def _at_a_go(rows: Sequence[Row]) -> str:
+    """Say how long it took from the first run to the last, if nothing came between.
+
+    >>> done = [{"seconds": 20.0, "finished": f"2026-11-16T15:0{m}:25Z"} for m in range(5)]
+    >>> _at_a_go(done)
+    ', in 4 min from first to last'
+    """
+    ends = sorted(np.datetime64(row["finished"].rstrip("Z")).astype(int) for row in rows)
+    if len(ends) < 2 or np.diff(ends).max() > LONGEST_REST:
+        return ""
+    return f", in {(ends[-1] - ends[0]) / 60:.0f} min from first to last"
 
 
 def _days(rows: Sequence[Row]) -> str:

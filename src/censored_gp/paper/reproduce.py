@@ -11,6 +11,7 @@ from censored_gp.datasets import four_stations
 from censored_gp.paper import (
     brief,
     engines,
+    gaps,
     new_york,
     page,
     shares,
@@ -25,9 +26,11 @@ from censored_gp.paper.runs import Settings, Study, complete, read_runs
 __all__ = ["WHAT", "reproduce", "write_page"]
 
 TABLES = {"table1": table1, "table2": table2, "table3": table3, "table4": table4}
-WHAT = (*TABLES, "figures", "engines", "stations", "all")
-ALL = (*TABLES, "figures", "engines")
+WHAT = (*TABLES, "rules", "figures", "engines", "stations", "all")
+ALL = (*TABLES, "rules", "figures", "engines")
 """What needs no internet."""
+FEW = {"table1": 3, "table2": 3, "figures": 3}
+"""Draws of the paper's engine, which takes minutes for a fit; of what is not here, one."""
 INTRODUCTION = """\
 # Results
 
@@ -54,11 +57,11 @@ def reproduce(
 
     Parameters
     ----------
-    what : one of "table1", "table2", "table3", "table4", "figures", "engines", "stations", "all"
-        "stations" is table 4 with the paper's own four stations, from trip files that are
-        downloaded; it is not part of "all".
+    what : "table1" to "table4", "rules", "figures", "engines", "stations" or "all"
+        "rules" tells what the rule of censoring has to do with table 4. "stations" is table 4 with
+        the paper's own four stations, from trip files that are downloaded; it is not part of "all".
     folder : where the page, the figures and the CSV files go
-    draws : how many draws; None: as many as each table is meant to have
+    draws : how many draws; None: as many as each table is meant to have, few of "svi"
     jobs : how many fits at a time; None: as many as there are cores
     engine : "natural", or "svi" for the paper's
     progress : whether to show a bar on a terminal
@@ -70,6 +73,9 @@ def reproduce(
     """
     if what not in WHAT:
         raise ValueError(f"what: found {what!r}. Accepted are {', '.join(map(repr, WHAT))}.")
+    if engine not in engines.ENGINES:
+        known = ", ".join(map(repr, engines.ENGINES))
+        raise ValueError(f"engine: found {engine!r}. Accepted are {known}.")
     if draws is not None and draws < 1:
         raise ValueError(f"draws: found {draws}. Accepted is a whole number from 1 on.")
     folder = Path(folder)
@@ -113,8 +119,12 @@ def _parts(what: str) -> list[str]:
 
 def _wanted(part: str, draws: int | None, engine: str) -> list[tuple[Study, list[Settings]]]:
     """Return the runs of a part, by study."""
+    if engine == "svi":
+        draws = draws or FEW.get(part, 1)
     if part == "engines":
         return engines.runs(min(draws or engines.DRAWS, engines.DRAWS))
+    if part == "rules":
+        return [(table4.STUDY, gaps.runs(draws or table4.DRAWS, engine))]
     if part == "stations":
         # Once before the workers start, or each of them would download the files.
         four_stations(0)

@@ -1,0 +1,231 @@
+"""How much of what censoring costs is made good, with the rule of censoring known or not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from censored_gp.datasets.demand import MOST_SUPPLY
+from censored_gp.paper import new_york
+from censored_gp.paper.new_york import BLOCK_NAMES, BLOCKS, CHAMPIONS, IGNORED, STATIONS
+from censored_gp.paper.page import Scores, bulleted, collect, effort, markdown, shown
+from censored_gp.paper.runs import Row, Settings
+
+__all__ = [
+    "about_coverage",
+    "about_gaps",
+    "block_scores",
+    "gap_closed",
+    "gaps",
+    "mean_of",
+    "rules_section",
+    "runs",
+]
+
+AIM = 0.8
+"""Share of the censoring gap that should be closed."""
+LEAST_GAP = 0.02
+"""Difference in R² below which there is no gap to speak of."""
+WITHIN = (0.85, 0.95)
+"""How much the 90 % intervals of the count families should cover."""
+COVERAGES = {
+    "coverage": "test hours",
+    "coverage_at_random": "test hours, at random",
+    "coverage_censored": "censored hours",
+    "coverage_censored_at_random": "censored hours, at random",
+}
+GAP = """\
+(R² of ours - R² of the same model ignoring censoring) / (R² of the same model trained on the
+truth - R² ignoring censoring), from means over the draws that both have. Where the truth makes a
+model no better there is no gap. More than one is closed where a model beats its twin that was
+trained on the truth: it is then not better informed, but errs in the direction in which demand has
+moved since (see the ratios above)."""
+RULES = """\
+### What the rule of censoring has to do with it
+
+The rule shows a share of the truth, which censored likelihoods, the paper's and ours, take for a
+limit that has nothing to do with demand. Where most hours of one kind are censored nothing then
+holds their estimates down. There are two ways to see whether that is the reason where the gap
+stays open. Made by `censored-gp reproduce rules`."""
+SHARES = """\
+**Knowing that a share was seen.** The same models are fitted to the same data, and told so:
+`fit(..., side="share")`. A likelihood of counts can make use of it: any share of the truth is
+equally likely to be seen."""
+LIMITS = f"""\
+**With limits that are independent of demand.** The same hours get a limit that has nothing to do
+with their own demand, a share, up to {MOST_SUPPLY}, of the demand at the same hour of another
+training day. An hour is censored if that is less than the truth. {new_york.FEW} draws, the
+package's defaults."""
+
+
+def runs(draws: int, engine: str = "natural") -> list[Settings]:
+    """Return the runs that tell what the rule of censoring has to do with table 4.
+
+    >>> len(runs(1))
+    36
+    """
+    return new_york.rule_runs(draws, engine)
+
+
+def block_scores(rows: Sequence[Row], block: str, score: str, data: str = "observed") -> Scores:
+    """Return a score of one block by family and model, and by draw.
+
+    >>> block_scores([], "own", "r2")
+    {}
+    """
+    chosen = [row for row in rows if row["block"] == block and row["data"] == data]
+    return collect(chosen, ["family", "model"], ["draw"], score)
+
+
+def gap_closed(ours: float, ignoring: float, oracle: float) -> float:
+    """Return the share of the loss by censoring that a model makes good.
+
+    >>> round(gap_closed(0.6, 0.2, 0.7), 3)
+    0.8
+    """
+    gap = oracle - ignoring
+    return (ours - ignoring) / gap if gap > LEAST_GAP else float("nan")
+
+
+def _gap(
+    rows: Sequence[Row], block: str, family: str, model: str, data: str = "observed"
+) -> tuple[float, ...]:
+    """Return R² ignoring censoring, ours, the oracle's, the share closed, and the draws of it.
+
+    What ignores censoring does not ask what a record means.
+    """
+    seen, truth = (block_scores(rows, block, "r2", each) for each in (data, "truth"))
+    naive = block_scores(rows, block, "r2", "observed") if data == "share" else seen
+    ours = seen.get(f"{family} {model}", {})
+    without = naive.get(f"{family} {IGNORED[family, model]}", {})
+    oracle = [*truth.get(f"{family} {model}", {}).values()]
+    # Of the same draws: the rest would be chance.
+    both = sorted(ours.keys() & without.keys())
+    values = ([without[k] for k in both], [ours[k] for k in both], oracle)
+    means = [float(np.mean(each or [np.nan])) for each in values]
+    return (*means, gap_closed(means[1], means[0], means[2]), float(len(both)))
+
+
+def gaps(rows: Sequence[Row], data: str = "observed") -> str:
+    """Return the table of gaps.
+
+    >>> gaps([]).count("|")
+    18
+    """
+    lines = []
+    for station, block, (family, model) in itertools.product(STATIONS, BLOCKS, IGNORED):
+        found = _gap(_of(rows, station), block, family, model, data)
+        if not found[-1]:
+            continue
+        name = f"{family} {model}".replace("_", " ")
+        figures = ["-" if np.isnan(value) else f"{value:.3f}" for value in found[:3]]
+        own = [station, BLOCK_NAMES[block], name, *figures, _closed(found), f"{found[-1]:.0f}"]
+        lines.append(own)
+    header = ["station", "block", "model", "R² ignoring", "R² ours", "R² oracle", "closed", "draws"]
+    return markdown(header, lines)
+
+
+def _closed(found: tuple[float, ...]) -> str:
+    """Say how much of a gap is closed; without a gap, what heeding the censoring costs."""
+    ignoring, ours, _, closed, _ = found
+    if not np.isnan(closed):
+        return f"{closed:.2f}"
+    return f"no gap ({ours - ignoring:+.2f})"
+
+
+def _of(rows: Sequence[Row], station: str) -> list[Row]:
+    return [r for r in rows if r["station"] == station and r["partner"] == "published"]
+
+
+def about_gaps(rows: Sequence[Row], data: str = "observed") -> str:
+    """Say in how many cases the aim is met, and name those in which it is not.
+
+    >>> about_gaps([])
+    ''
+    """
+    cases = [
+        (f"{station}, {BLOCK_NAMES[block]}, {family.replace('_', ' ')} {model}", found)
+        for station, block, (family, model) in itertools.product(STATIONS, BLOCKS, IGNORED)
+        if (found := _gap(_of(rows, station), block, family, model, data))[-1]
+    ]
+    missed = [name for name, found in cases if found[3] < AIM or _costs(found)]
+    if not cases:
+        return ""
+    met = f"In {len(cases) - len(missed)} of {len(cases)} cases at least {AIM:.0%} is closed"
+    named = f" Not so at {'; '.join(missed)}." if missed else ""
+    return f"{met}, or there is no gap.{named}"
+
+
+def _costs(found: tuple[float, ...]) -> bool:
+    """Say whether there is no gap, and heeding the censoring makes a model worse all the same."""
+    return bool(np.isnan(found[3]) and found[1] < found[0] - LEAST_GAP)
+
+
+def rules_section(rows: Sequence[Row]) -> list[str]:
+    """Return what models that know the rule, and data with another one, tell.
+
+    >>> rules_section([])
+    []
+    """
+    own = [row for row in rows if row["data"] in ("share", "limits")]
+    if not own:
+        return []
+    parts = [RULES]
+    if any(row["data"] == "share" for row in own):
+        parts += [SHARES, gaps(rows, "share"), about_gaps(rows, "share")]
+        parts += [_coverage_with(rows, "share", BLOCKS), about_coverage(rows, "share")]
+    if any(row["data"] == "limits" for row in own):
+        parts += [LIMITS, gaps(rows, "limits"), about_gaps(rows, "limits")]
+        parts.append(_coverage_with(rows, "limits", ("own",)))
+    return [*parts, effort(own)]
+
+
+def _coverage_with(rows: Sequence[Row], data: str, blocks: Sequence[str]) -> str:
+    """Return how much the intervals cover with other data, or other knowledge of them."""
+    lines = []
+    measures = ("nlpd_per_point", "ratio_train", *COVERAGES)
+    for station, block in itertools.product(STATIONS, blocks):
+        scores = {m: block_scores(_of(rows, station), block, m, data) for m in measures}
+        for name in (f"{family} {model}" for family, model in CHAMPIONS.items()):
+            if name in scores["coverage"]:
+                cells = [shown(scores[m].get(name, {}).values()) for m in measures]
+                lines.append([station, BLOCK_NAMES[block], name.replace("_", " "), *cells])
+    titles = ["NLPD per hour", "expected / true, training hours"]
+    titles += [f"90 %: {title}" for title in COVERAGES.values()]
+    return markdown(["station", "block", "model", *titles], lines)
+
+
+def about_coverage(rows: Sequence[Row], data: str = "observed") -> str:
+    """Say where 90 % intervals of the count families hold less or more than they should.
+
+    >>> about_coverage([])
+    ''
+    """
+    low, high = WITHIN
+    found = {
+        f"Station {station}, {BLOCK_NAMES[block]}, {name.replace('_', ' ')}, {COVERAGES[measure]}":
+        tuple(mean_of(block_scores(_of(rows, station), block, m, data), name)
+              for m in (measure, f"{measure}_at_random"))
+        for station, block, measure in itertools.product(
+            STATIONS, BLOCKS, ("coverage", "coverage_censored"))
+        for name in (f"{family} {model}" for family, model in new_york.COUNTED)
+    }  # fmt: skip
+    known = {what: both for what, both in found.items() if not np.isnan(both[0])}
+    if not known:
+        return ""
+    other = [f"{what}: {closed:.3f}; at random {even:.3f}." for what, (closed, even) in
+             known.items() if not low <= closed <= high]  # fmt: skip
+    inside = f"{len(known) - len(other)} of {len(known)} coverages of the count families"
+    said = f"{inside} are within {low} to {high}."
+    return f"{said} The others:\n\n{bulleted(other)}" if other else said
+
+
+def mean_of(scores: Scores, name: str) -> float:
+    """Return the mean of a row, NaN where there is none.
+
+    >>> mean_of({"CGP": {("0",): 1.0, ("1",): 2.0}}, "CGP")
+    1.5
+    """
+    return float(np.mean([*scores.get(name, {}).values()] or [np.nan]))
