@@ -17,7 +17,7 @@ FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
 # From the ground up: a module imports only from modules named before its own.
 LAYERS = (
     *("runtime", "linalg", "tails", "links", "quadrature"),
-    *("tables", "categories", "inputs", "cells", "observations", "kernels"),
+    *("tables", "categories", "inputs", "cells", "bounds", "observations", "kernels"),
     *("likelihoods", "prior", "model", "posterior", "inference", "mixture", "predict"),
     *("crps", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
