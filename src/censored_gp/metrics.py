@@ -7,6 +7,10 @@ Missing cells never count, nor do those of which a random share was counted; oth
 do: a truth that the prediction holds impossible makes the NLPD infinite. Functions that end in
 `_cells` give one figure per cell, NaN where nothing is known; the others give one figure, or one
 per output with `per_output=True`.
+
+>>> from censored_gp import Observations, metrics
+>>> metrics.mae([2.0, 3.0], Observations.from_flags([1.0, 5.0], [0, 1]))
+1.5
 """
 
 from typing import Any, NamedTuple, Protocol, TypeAlias
