@@ -18,8 +18,8 @@ FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
 LAYERS = (
     *("runtime", "linalg", "tails", "links", "quadrature"),
     *("tables", "categories", "inputs", "cells", "bounds", "observations", "kernels"),
-    *("likelihoods", "prior", "model", "posterior", "inference", "mixture", "predict"),
-    *("crps", "metrics", "simulate", "datasets"),
+    *("likelihoods", "prior", "model", "posterior", "inference", "mixture", "nodes", "predict"),
+    *("crps", "scoring", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
     *("summary", "progress", "files", "answers", "demand", "ahead", "diagnose", "questions"),
     *("estimator", "presets", "comparison"),

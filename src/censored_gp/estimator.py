@@ -333,7 +333,14 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         return {role: tuple(a.shape[2] for a in lmc.mixing) for role, lmc in priors.items()}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`."""
+        """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`.
+
+        >>> from censored_gp import CGP, load
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> path = model.save("bikes.cgp")
+        >>> bool(load(path).predict([[2.5]]) == model.predict([[2.5]]))
+        True
+        """
         return files.save(self, path)
 
     def __str__(self) -> str:
