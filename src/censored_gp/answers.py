@@ -151,8 +151,8 @@ class Answers(BaseEstimator):
         --------
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-        >>> model.sample_prior([[2.5], [3.5]], 100, random_state=0).shape
-        (100, 2)
+        >>> model.sample_prior([[2.5], [3.5]], 3, random_state=0).shape
+        (3, 2)
         """
         check_is_fitted(self)
         inputs, rows = self._asked_inputs(X)

@@ -197,12 +197,12 @@ class Questions(Answers):
 
         Examples
         --------
-        >>> from censored_gp import CensoredGP, simulate
-        >>> world = simulate.bike_share(days=3, stations=1, seed=0)
-        >>> model = CensoredGP("poisson", heteroscedastic=False)
-        >>> model = model.fit({"time": world.time}, world.observed, world.censored)
-        >>> [str(row["time"]) for row in model.forecast(2)]
-        ['2024-06-06 00:00:00', '2024-06-06 01:00:00']
+        >>> from censored_gp import CGP
+        >>> days = [f"2024-06-0{day}" for day in range(1, 7)]
+        >>> table = {"day": days, "y": [1, 2, 3, 3, 2, 1]}
+        >>> model = CGP().fit(table, outputs="y", time="day", capacity=3)
+        >>> [str(day) for day in model.forecast(2)["day"]]
+        ['2024-06-07T00:00:00', '2024-06-08T00:00:00']
         """
         check_is_fitted(self)
         demand.check_probability(probability)
