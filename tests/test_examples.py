@@ -7,6 +7,7 @@ import pkgutil
 import re
 import types
 from functools import cached_property
+from pathlib import Path
 
 import pytest
 
@@ -106,6 +107,13 @@ def without_example(names):
 def test_every_public_name_has_an_example_that_runs():
     missing = without_example(public_names())
     assert not missing, f"give an example to {', '.join(missing)}"
+
+
+def test_the_reference_lists_what_is_public():
+    page = Path(__file__).parent.parent / "docs" / "reference.md"
+    listed = set(re.findall(r"^::: censored_gp\.?(\w*)$", page.read_text("utf-8"), re.M))
+    # All that these two have are names of the package itself.
+    assert listed == {"", *PUBLIC} - {"observations", "presets"}
 
 
 def test_a_name_without_an_example_is_told():
