@@ -17,9 +17,10 @@ FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
 # From the ground up: a module imports only from modules named before its own.
 LAYERS = (
     *("runtime", "linalg", "tails", "links", "quadrature"),
-    *("tables", "categories", "inputs", "cells", "observations", "resolution", "kernels"),
-    *("likelihoods", "prior", "model", "posterior", "inference", "mixture", "predict"),
-    *("crps", "metrics", "simulate", "datasets"),
+    *("tables", "categories", "inputs", "cells", "bounds", "observations", "resolution"),
+    "kernels",
+    *("likelihoods", "prior", "model", "posterior", "inference", "mixture", "nodes", "predict"),
+    *("crps", "scoring", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
     *("summary", "progress", "files", "answers", "demand", "ahead", "diagnose", "questions"),
     *("estimator", "presets", "comparison"),

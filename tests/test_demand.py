@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from censored_gp import CensoredGP, Observations, demand, simulate
-from censored_gp.answers import drawn_in_parts, draws
 from censored_gp.inputs import read_inputs
 from censored_gp.kernels import RBF, Periodic
+from censored_gp.predict import drawn_in_parts, draws
 from censored_gp.questions import LATEST
 
 TIMES = np.datetime64("2024-06-02T22", "h") + np.arange(6)  # from Sunday into Monday
@@ -261,7 +261,7 @@ class Counted:
 
 
 def test_many_draws_are_made_part_by_part(monkeypatch):
-    monkeypatch.setattr("censored_gp.answers.MOST_DRAWN", 100)
+    monkeypatch.setattr("censored_gp.predict.MOST_DRAWN", 100)
     source = Counted((10, 2))
     made = draws(source, 12, 0)
     assert made.shape == (12, 10, 2)

@@ -166,7 +166,7 @@ def test_some_of_the_outputs_are_answered_as_all_of_them_are(prediction):
 
 def test_cells_drawn_on_their_own_have_the_moments_too(prediction, monkeypatch):
     count = 20_000
-    monkeypatch.setattr(predict, "MOST_ROWS", 3)
+    monkeypatch.setattr("censored_gp.nodes.MOST_ROWS", 3)
     drawn = prediction.sample(count, 0, joint=False)
     error = prediction.std / np.sqrt(count)
     assert np.all(np.abs(drawn.mean(axis=0) - prediction.mean) < 5 * error)
@@ -200,7 +200,7 @@ def test_latent_functions_of_any_number_of_rows_share_a_program(prediction, post
     monkeypatch.setattr(
         predict, "_latent", lambda p, inputs: (shapes.append(inputs.shape), honest(p, inputs))[1]
     )
-    monkeypatch.setattr(predict, "MOST_ROWS", 3)
+    monkeypatch.setattr("censored_gp.nodes.MOST_ROWS", 3)
     whole, _ = prediction.latent()
     alone, _ = Prediction(posterior, UNITS, NEW[:4], NAMES).latent()
     assert set(shapes) == {(16, 1)}
@@ -252,7 +252,7 @@ def test_imputation_is_the_truncated_mixture():
 
 
 def test_rows_are_computed_in_chunks_alike(prediction, posterior, monkeypatch):
-    monkeypatch.setattr("censored_gp.predict.MOST_ROWS", 3)
+    monkeypatch.setattr("censored_gp.nodes.MOST_ROWS", 3)
     monkeypatch.setattr("censored_gp.mixture.MOST_COMPONENTS", 2 * 256)
     chunked = Prediction(posterior, UNITS, NEW, NAMES)
     np.testing.assert_allclose(chunked.mean, prediction.mean, rtol=1e-12)

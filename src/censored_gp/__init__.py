@@ -1,4 +1,11 @@
-"""Gaussian-process regression for outputs that were only partly seen."""
+"""Gaussian-process regression for outputs that were only partly seen.
+
+>>> import censored_gp
+>>> censored_gp.CGP(max_iterations=50)
+CensoredGP(coupled=False, heteroscedastic=False, max_iterations=50)
+>>> len(censored_gp.__version__.split("."))
+3
+"""
 
 from __future__ import annotations
 

@@ -118,13 +118,12 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from censored_gp import CensoredGP
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> y = np.minimum(np.sin(X[:, 0]), 0.6)
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, y, censored=y >= 0.6)
-    >>> bool(model.predict([[1.57]])[0] > 0.6)
-    True
+    >>> hours, bikes = [[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1]
+    >>> empty = [False, False, True, True, False, False]
+    >>> model = CensoredGP(heteroscedastic=False).fit(hours, bikes, censored=empty)
+    >>> model.predict([[2.5]]).round(1)
+    array([3.6])
     """
 
     n_features_in_: int
@@ -325,17 +324,22 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from censored_gp import CensoredGP
-        >>> X, y = np.arange(8.0)[:, None], np.eye(8)[:, :2]
-        >>> CensoredGP(heteroscedastic=False, rank=1).fit(X, y).rank_
+        >>> from censored_gp import MOCGP
+        >>> MOCGP(rank=1).fit([[0], [1], [2], [3]], [[1, 9], [2, 7], [3, 8], [2, 9]]).rank_
         {'mean': (1,), 'scale': ()}
         """
         priors = self.posterior_.model.priors
         return {role: tuple(a.shape[2] for a in lmc.mixing) for role, lmc in priors.items()}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`."""
+        """Write the fitted model to a file that `censored_gp.load` reads; see `files.save`.
+
+        >>> from censored_gp import CGP, load
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> path = model.save("bikes.cgp")
+        >>> bool(load(path).predict([[2.5]]) == model.predict([[2.5]]))
+        True
+        """
         return files.save(self, path)
 
     def __str__(self) -> str:

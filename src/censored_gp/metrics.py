@@ -7,6 +7,10 @@ Missing cells never count, nor do those of which a random share was counted; oth
 do: a truth that the prediction holds impossible makes the NLPD infinite. Functions that end in
 `_cells` give one figure per cell, NaN where nothing is known; the others give one figure, or one
 per output with `per_output=True`.
+
+>>> from censored_gp import Observations, metrics
+>>> metrics.mae([2.0, 3.0], Observations.from_flags([1.0, 5.0], [0, 1]))
+1.5
 """
 
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -15,16 +19,30 @@ import numpy as np
 from jaxtyping import ArrayLike, Bool, Float
 
 from censored_gp.crps import PANEL_PROBABILITIES, crps_integral
-from censored_gp.observations import Observations
+from censored_gp.scoring import (
+    Cells,
+    PerOutput,
+    Truth,
+    errors_of,
+    known_cells,
+    mean_of,
+    point_of,
+    read_truth,
+    sum_of,
+)
 
-Cells: TypeAlias = Float[np.ndarray, "N D"]
-PerOutput: TypeAlias = Any  # a float, or a Float[np.ndarray, " D"] with per_output=True
-Truth: TypeAlias = Any  # Observations, or anything numpy reads as an (N,) or (N, D) array
 Limits: TypeAlias = tuple[Float[ArrayLike, "*#N"], Float[ArrayLike, "*#N"]]
 
 
 class Distribution(Protocol):
-    """What a score asks of a predictive distribution over N rows and D outputs."""
+    """What a score asks of a predictive distribution over N rows and D outputs.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> found.discrete, found.mean.shape, found.quantile([0.1, 0.9]).shape
+    (array([False]), (1, 1), (2, 1, 1))
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,7 +75,11 @@ class Distribution(Protocol):
 
 
 class Coverage(NamedTuple):
-    """Share of cells inside an interval of prediction: bounds on it, and its expectation."""
+    """Share of cells inside an interval of prediction: bounds on it, and its expectation.
+
+    >>> Coverage(lower=0.5, upper=1.0, expected=0.9).expected
+    0.9
+    """
 
     lower: PerOutput
     upper: PerOutput
@@ -65,7 +87,12 @@ class Coverage(NamedTuple):
 
 
 class PIT(NamedTuple):
-    """Probability integral transform of every cell, an interval `[lower, upper]` of [0, 1]."""
+    """Probability integral transform of every cell, an interval `[lower, upper]` of [0, 1].
+
+    >>> one_exact_one_censored = PIT(np.array([[0.2], [0.6]]), np.array([[0.2], [1.0]]))
+    >>> one_exact_one_censored.mid()[:, 0]
+    array([0.2, 0.8])
+    """
 
     lower: Cells
     upper: Cells
@@ -108,14 +135,28 @@ def nlpd(
     A censored cell contributes `-log P(lower <= Y <= upper)`. A cell that the prediction holds
     impossible (a negative count, say) makes the sum infinite. With `per_point` the sum is
     divided by the number of known cells.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> from censored_gp import Observations
+    >>> print(f"{nlpd(found, [[3.0]]):.1f}, {nlpd(found, Observations.from_flags([3.0], [1])):.2f}")
+    1.5, 0.04
     """
-    cells, known = nlpd_cells(prediction, truth), _known(prediction, truth)
-    return (_mean if per_point else _sum)(cells, known, per_output)
+    cells, known = nlpd_cells(prediction, truth), known_cells(prediction, truth)
+    return (mean_of if per_point else sum_of)(cells, known, per_output)
 
 
 def nlpd_cells(prediction: Distribution, truth: Truth) -> Float[np.ndarray, "N D"]:
-    """Return the terms of `nlpd`, one per cell."""
-    lower, upper, known = _read(truth, prediction.mean)
+    """Return the terms of `nlpd`, one per cell.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> nlpd_cells(found, [[3.0]]).round(1)
+    array([[1.5]])
+    """
+    lower, upper, known = read_truth(truth, prediction.mean)
     return np.where(known, -prediction.log_probability(lower, upper), np.nan)
 
 
@@ -124,14 +165,24 @@ def mae(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput
 
     For a censored cell the error is the distance to its interval, the least it can have been:
     the figure is then a lower bound of the error against the truth.
+
+    >>> mae([2.0, 5.0], [1.0, 3.0])
+    1.5
+    >>> from censored_gp import Observations
+    >>> mae([2.0, 5.0], Observations.from_flags([1.0, 3.0], [0, 1]))
+    0.5
     """
-    errors = np.abs(_errors(prediction, truth))
-    return _mean(errors, _known(prediction, truth), per_output)
+    errors = np.abs(errors_of(prediction, truth))
+    return mean_of(errors, known_cells(prediction, truth), per_output)
 
 
 def rmse(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
-    """Root mean squared error `sqrt(mean (ŷ - y)²)`, with the errors that `mae` has."""
-    squared = _mean(_errors(prediction, truth) ** 2, _known(prediction, truth), per_output)
+    """Root mean squared error `sqrt(mean (ŷ - y)²)`, with the errors that `mae` has.
+
+    >>> rmse([4.0, 5.0], [1.0, 1.0]) == 12.5**0.5
+    True
+    """
+    squared = mean_of(errors_of(prediction, truth) ** 2, known_cells(prediction, truth), per_output)
     return np.sqrt(squared) if per_output else float(np.sqrt(squared))
 
 
@@ -140,14 +191,17 @@ def r2(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
 
     Only exact cells count, because a variance needs values. It is NaN for an output whose
     exact cells are fewer than two or all equal.
+
+    >>> r2([1.0, 2.0, 2.0], [1.0, 2.0, 3.0])
+    0.5
     """
-    point = _point(prediction)
-    y, upper, known = _read(truth, point)
+    point = point_of(prediction)
+    y, upper, known = read_truth(truth, point)
     exact = known & (y == upper)
-    left = _sum((y - point) ** 2, exact, True)
-    total = _sum((y - _mean(y, exact, True)) ** 2, exact, True)
+    left = sum_of((y - point) ** 2, exact, True)
+    total = sum_of((y - mean_of(y, exact, True)) ** 2, exact, True)
     values = np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
-    return values if per_output else _mean(values, total > 0, False)
+    return values if per_output else mean_of(values, total > 0, False)
 
 
 def crps(
@@ -164,16 +218,29 @@ def crps(
     because cells seen exactly are still scored beyond the limits that hid the others. Where the
     limits of all cells are known, pass them as `within = (low, high)`: every cell is then scored
     between them only (threshold-weighted CRPS), which is proper.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> crps(found, [[3.6]]) < crps(found, [[3.0]]) < crps(found, [[2.0]])
+    True
     """
     cells = crps_cells(prediction, truth, within=within)
-    return _mean(cells, _known(prediction, truth), per_output)
+    return mean_of(cells, known_cells(prediction, truth), per_output)
 
 
 def crps_cells(
     prediction: Distribution, truth: Truth, *, within: Limits | None = None
 ) -> Float[np.ndarray, "N D"]:
-    """Return the terms of `crps`, one per cell."""
-    lower, upper, known = _read(truth, prediction.mean)
+    """Return the terms of `crps`, one per cell.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> crps_cells(found, [[3.6]]).round(1)
+    array([[0.1]])
+    """
+    lower, upper, known = read_truth(truth, prediction.mean)
     low, high = (-np.inf, np.inf) if within is None else within
     quantiles = prediction.quantile(list(PANEL_PROBABILITIES))
     total = crps_integral(
@@ -191,9 +258,15 @@ def coverage(
     surely outside if none is, and else open. `lower` counts the sure ones, `upper` the open ones
     too, and `expected` counts an open one as `P(a <= Y <= b | lower <= Y <= upper)` under the
     prediction, which comes out near the level if the prediction is calibrated.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> coverage(found, [[3.5]]).expected, coverage(found, [[9.0]]).expected
+    (1.0, 0.0)
     """
-    cells, known = _coverage_cells(prediction, truth, level), _known(prediction, truth)
-    return Coverage(*(_mean(share, known, per_output) for share in cells))
+    cells, known = _coverage_cells(prediction, truth, level), known_cells(prediction, truth)
+    return Coverage(*(mean_of(share, known, per_output) for share in cells))
 
 
 def pit(prediction: Distribution, truth: Truth) -> PIT:
@@ -201,8 +274,14 @@ def pit(prediction: Distribution, truth: Truth) -> PIT:
 
     It is a point for an exact cell of a continuous output, `[F(y - 1), F(y)]` for a count and
     `[P(Y < y), 1]` for a right-censored cell; NaN where nothing is known.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> pit(found, [[3.0]]).mid().round(2)
+    array([[0.04]])
     """
-    lower, upper, known = _read(truth, prediction.mean)
+    lower, upper, known = read_truth(truth, prediction.mean)
     ends = (lower - np.asarray(prediction.discrete, float), upper)
     return PIT(*(np.where(known, _cdf(prediction, end), np.nan) for end in ends))
 
@@ -215,21 +294,27 @@ def scores(
     `coverage` is the expected one and `pit_deviation` is `PIT.deviation`. In the last row `nlpd`
     is the sum over outputs, `r2` the mean of theirs, and the rest pool all cells.
     `pandas.DataFrame(scores(...)).T` makes a data frame of it.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> list(scores(found, [[3.5]]))
+    ['y', 'all']
     """
     log_scores, ranked = nlpd_cells(prediction, truth), crps_cells(prediction, truth)
-    known = _known(prediction, truth)
+    known = known_cells(prediction, truth)
     inside, uniform = _coverage_cells(prediction, truth, level)[2], pit(prediction, truth)
 
     def summary(per_output: bool) -> dict[str, Any]:
         return {
             "cells": known.sum(axis=0 if per_output else None),
-            "nlpd": _sum(log_scores, known, per_output),
-            "nlpd_per_point": _mean(log_scores, known, per_output),
+            "nlpd": sum_of(log_scores, known, per_output),
+            "nlpd_per_point": mean_of(log_scores, known, per_output),
             "mae": mae(prediction, truth, per_output=per_output),
             "rmse": rmse(prediction, truth, per_output=per_output),
             "r2": r2(prediction, truth, per_output=per_output),
-            "crps": _mean(ranked, known, per_output),
-            "coverage": _mean(inside, known, per_output),
+            "crps": mean_of(ranked, known, per_output),
+            "coverage": mean_of(inside, known, per_output),
         }
 
     each, table = summary(True), {}
@@ -239,62 +324,6 @@ def scores(
     overall = {k: float(v) for k, v in summary(False).items()}
     table["all"] = overall | {"pit_deviation": uniform.deviation()}
     return table
-
-
-def _read(truth: Truth, like: Cells) -> tuple[Cells, Cells, Bool[np.ndarray, "N D"]]:
-    """Return the bounds of the truth, infinite where it is unknown, and where it is known."""
-    if isinstance(truth, Observations):
-        # P(Y >= v) is not the probability that v was counted.
-        lower, upper = np.where(truth.is_share, -np.inf, truth.lower), truth.upper
-    else:
-        values = _columns(truth)
-        lower = np.where(np.isnan(values), -np.inf, values)
-        upper = np.where(np.isnan(values), np.inf, values)
-    if lower.shape != like.shape:
-        raise ValueError(
-            f"The truth has shape {lower.shape} but the prediction has shape {like.shape}: "
-            "give one row per predicted row and one column per output."
-        )
-    return lower, upper, np.isfinite(lower) | np.isfinite(upper)
-
-
-def _known(prediction: Any, truth: Truth) -> Bool[np.ndarray, "N D"]:
-    """Return where something is known of the truth."""
-    return _read(truth, _point(prediction))[2]
-
-
-def _columns(values: Any) -> Cells:
-    """Return an array of numbers with one column per output."""
-    array = np.asarray(values, float)
-    return array[:, None] if array.ndim == 1 else array
-
-
-def _point(prediction: Any) -> Cells:
-    """Return the predictive mean, or the array itself where the prediction is an array."""
-    mean = getattr(prediction, "mean", None)
-    # Arrays and data frames have a mean too, but theirs is a method.
-    return _columns(prediction if mean is None or callable(mean) else mean)
-
-
-def _errors(prediction: Any, truth: Truth) -> Cells:
-    """Return the signed distance of the point prediction from the interval of each known cell."""
-    point = _point(prediction)
-    lower, upper, known = _read(truth, point)
-    return np.where(known, point - np.clip(point, lower, upper), np.nan)
-
-
-def _sum(cells: Cells, known: Bool[np.ndarray, "N D"], per_output: bool) -> PerOutput:
-    """Return the sum over what is known, where it may be infinite or NaN and then shows."""
-    total = np.where(known, cells, 0.0).sum(axis=0 if per_output else None)
-    return total if per_output else float(total)
-
-
-def _mean(cells: Cells, known: Bool[np.ndarray, "N D"], per_output: bool) -> PerOutput:
-    """Return the mean of the known cells; NaN, without a warning, where there is none."""
-    count = known.sum(axis=0 if per_output else None)
-    total = _sum(cells, known, per_output)
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return mean if per_output else float(mean)
 
 
 def _cdf(prediction: Distribution, y: Cells) -> Cells:
@@ -308,7 +337,7 @@ def _coverage_cells(prediction: Distribution, truth: Truth, level: float) -> tup
     """Return per cell whether it is surely, possibly and how probably inside the interval."""
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; give the share to be covered, between 0 and 1.")
-    lower, upper, known = _read(truth, prediction.mean)
+    lower, upper, known = read_truth(truth, prediction.mean)
     a, b = prediction.quantile([(1 - level) / 2, (1 + level) / 2])
     sure = (lower >= a) & (upper <= b)
     possible = sure | ((upper >= a) & (lower <= b))

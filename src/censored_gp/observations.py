@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
+from censored_gp.bounds import as_cells, as_shares, check_bounds, check_shapes, default_names
 from censored_gp.cells import (
     ACCEPTED,
     Cells,
@@ -27,10 +28,9 @@ from censored_gp.cells import (
     read_like,
     read_values,
     refuse_where,
-    size_in_words,
     spread_out,
 )
-from censored_gp.tables import first_problem, listed
+from censored_gp.tables import listed
 
 __all__ = ["Observations"]
 
@@ -50,6 +50,11 @@ class Observations:
 
     Use a builder (`exact`, `from_flags`, `from_bounds`, `from_capacity`, `from_detection_limit`,
     `from_rounding`) unless you have both bounds, without NaN, already.
+
+    >>> from censored_gp import Observations
+    >>> Observations([1.0, 4.0], [1.0, float("inf")])
+    Observations: 2 rows of 1 output
+      y: 1 exact, 1 at least a bound (right-censored)
     """
 
     lower: Cells
@@ -61,19 +66,23 @@ class Observations:
     """Where a right-censored count is a random share of the truth; one flag stands for all."""
 
     def __post_init__(self) -> None:
-        lower, upper = (_as_cells(bound) for bound in (self.lower, self.upper))
-        names = tuple(map(str, self.names)) or _default_names(lower.shape[1])
-        _check_shapes(lower, upper, names)
-        _check_bounds(lower, upper, names)
+        lower, upper = (as_cells(bound) for bound in (self.lower, self.upper))
+        names = tuple(map(str, self.names)) or default_names(lower.shape[1])
+        check_shapes(lower, upper, names)
+        check_bounds(lower, upper, names)
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
-        share = _as_shares(self.is_share, lower, upper, names)
+        share = as_shares(self.is_share, lower, upper, names)
         values = {"lower": lower, "upper": upper, "names": names, "flat": flat, "is_share": share}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
     def exact(cls, y: Any) -> Observations:
-        """Values seen as they are; NaN is missing."""
+        """Values seen as they are; NaN is missing.
+
+        >>> Observations.exact([1.5, float("nan")]).is_missing[:, 0]
+        array([False,  True])
+        """
         seen = read_values(y)
         return cls(*_with_missing(seen, seen.values, seen.values))
 
@@ -85,6 +94,9 @@ class Observations:
 
         With `side="left"`, 1 or True is "at most y" (and -1 nothing). NaN in y is missing. With
         `strict`, for counts, it is "more than y" and "less than y".
+
+        >>> Observations.from_flags([3, 5], [0, 1]).upper[:, 0]
+        array([ 3., inf])
 
         With `side="share"`, 1 or True is a count that was made until a moment that had nothing to
         do with demand, somewhere in its own period (a counter failed within the hour): any share of
@@ -109,7 +121,11 @@ class Observations:
 
     @classmethod
     def from_bounds(cls, lower: Any, upper: Any) -> Observations:
-        """Both ends of every interval; NaN is an end that is not known."""
+        """Both ends of every interval; NaN is an end that is not known.
+
+        >>> Observations.from_bounds([1, float("nan")], [2, 4]).lower[:, 0]
+        array([  1., -inf])
+        """
         low = read(lower)
         high = read_like(upper, low, "Upper bound")
         return cls(
@@ -125,6 +141,9 @@ class Observations:
 
         The capacity (or threshold) is one number, one per output (a list or a dict by name), one
         per row, or one per row and output; NaN is no limit. NaN in y is missing.
+
+        >>> Observations.from_capacity([3, 8], 8).is_right[:, 0]
+        array([False,  True])
         """
         seen = read_values(y)
         full = seen.values >= spread_out(capacity, seen, "capacity")
@@ -140,6 +159,10 @@ class Observations:
         Not detected is where the `nondetect` flags say so or, without flags, where y <= limit.
         The limit has the shapes of a capacity (see `from_capacity`); without one it is the value
         recorded at the flag. NaN in y is missing, unless it is flagged and the limit is known.
+
+        >>> found = Observations.from_detection_limit([0.7, 0.2], 0.5, floor=0)
+        >>> found.lower[:, 0], found.upper[:, 0]
+        (array([0.7, 0. ]), array([0.7, 0.5]))
         """
         if nondetect is None and limit is None:
             raise ValueError(
@@ -160,6 +183,10 @@ class Observations:
         """Values rounded to a multiple of `unit`: between y - unit/2 and y + unit/2.
 
         The unit has the shapes of a capacity (see `from_capacity`); NaN or 0 is not rounded.
+
+        >>> found = Observations.from_rounding([20, 30], 10)
+        >>> found.lower[:, 0], found.upper[:, 0]
+        (array([15., 25.]), array([25., 35.]))
         """
         seen = read_values(y)
         units = np.nan_to_num(spread_out(unit, seen, "unit"), nan=0.0, posinf=np.inf)
@@ -175,47 +202,83 @@ class Observations:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and outputs, (N, D)."""
+        """Rows and outputs, (N, D).
+
+        >>> Observations.exact([[1, 2], [3, 4], [5, 6]]).shape
+        (3, 2)
+        """
         return self.lower.shape[0], self.lower.shape[1]
 
     @property
     def is_exact(self) -> Bool[np.ndarray, "N D"]:
-        """Where the value itself is known."""
+        """Where the value itself is known.
+
+        >>> Observations.from_flags([3, 5], [0, 1]).is_exact[:, 0]
+        array([ True, False])
+        """
         return self.lower == self.upper
 
     @property
     def is_right(self) -> Bool[np.ndarray, "N D"]:
-        """Where the value is at least a bound."""
+        """Where the value is at least a bound.
+
+        >>> Observations.from_flags([3, 5], [0, 1]).is_right[:, 0]
+        array([False,  True])
+        """
         return np.isfinite(self.lower) & np.isposinf(self.upper)
 
     @property
     def is_left(self) -> Bool[np.ndarray, "N D"]:
-        """Where the value is at most a bound."""
+        """Where the value is at most a bound.
+
+        >>> Observations.from_flags([3, 5], [0, -1]).is_left[:, 0]
+        array([False,  True])
+        """
         return np.isneginf(self.lower) & np.isfinite(self.upper)
 
     @property
     def is_interval(self) -> Bool[np.ndarray, "N D"]:
-        """Where the value is between two different bounds."""
+        """Where the value is between two different bounds.
+
+        >>> Observations.from_bounds([3, 5], [3, 6]).is_interval[:, 0]
+        array([False,  True])
+        """
         return np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower < self.upper)
 
     @property
     def is_missing(self) -> Bool[np.ndarray, "N D"]:
-        """Where nothing is known."""
+        """Where nothing is known.
+
+        >>> Observations.exact([3, None]).is_missing[:, 0]
+        array([False,  True])
+        """
         return np.isneginf(self.lower) & np.isposinf(self.upper)
 
     def values(self) -> Cells:
-        """One number per cell: the exact value, the finite bound or the middle; NaN if missing."""
+        """One number per cell: the exact value, the finite bound or the middle; NaN if missing.
+
+        >>> Observations.from_bounds([3, 5, 7], [3, 6, None]).values()[:, 0]
+        array([3. , 5.5, 7. ])
+        """
         low = np.where(np.isfinite(self.lower), self.lower, self.upper)
         high = np.where(np.isfinite(self.upper), self.upper, low)
         # The middle is formed so that two huge bounds do not overflow.
         return np.where(self.is_missing, np.nan, np.where(low == high, low, low / 2 + high / 2))
 
     def counts(self) -> dict[str, Int[np.ndarray, " D"]]:
-        """How many rows of each output are exact, right, left, interval and missing."""
+        """How many rows of each output are exact, right, left, interval and missing.
+
+        >>> Observations.from_flags([3, 5, 5], [0, 1, 1]).counts()["right"]
+        array([2])
+        """
         return {kind: getattr(self, f"is_{kind}").sum(axis=0) for kind in KINDS}
 
     def rows(self, index: Any) -> Observations:
-        """Some of the rows: a slice, an array of positions or a mask."""
+        """Some of the rows: a slice, an array of positions or a mask.
+
+        >>> Observations.exact([3, 5, 7]).rows([2, 0]).values()[:, 0]
+        array([7., 3.])
+        """
         index = [index] if isinstance(index, int | np.integer) else index
         share = self.is_share[index]
         return Observations(self.lower[index], self.upper[index], self.names, self.flat, share)
@@ -232,7 +295,12 @@ class Observations:
         return Observations(*ends, names, is_share=share)
 
     def summary(self) -> str:
-        """What is known, in words, output by output."""
+        """What is known, in words, output by output.
+
+        >>> print(Observations.from_flags([3, 5, 5], [0, 1, 1]).summary())
+        3 rows of 1 output
+          y: 1 exact, 2 at least a bound (right-censored)
+        """
         number, outputs = self.shape
         counts = self.counts()
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
@@ -244,7 +312,12 @@ class Observations:
         return "\n".join(lines)
 
     def require_observed(self) -> None:
-        """Refuse an output of which nothing at all is known."""
+        """Refuse an output of which nothing at all is known.
+
+        >>> Observations.exact([[3, None], [5, None]]).require_observed()
+        Traceback (most recent call last):
+        ValueError: Output 'y1': found no observed row among 2. Every output needs ...
+        """
         missing = np.all(self.is_missing, axis=0).tolist()
         empty = [name for d, name in enumerate(self.names) if missing[d]]
         if empty:
@@ -281,64 +354,3 @@ def _with_missing(
     missing = np.isnan(seen.values)
     lower, upper = np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
     return lower, upper, seen.names, seen.flat
-
-
-def _as_cells(bound: Any) -> Cells:
-    cells = np.array(bound, dtype=np.float64)
-    cells = cells[:, None] if cells.ndim == 1 else cells
-    if cells.ndim != 2 or cells.shape[1] == 0:
-        raise ValueError(
-            f"Bounds: found an array of shape {cells.shape}. Accepted are rows by outputs, with at "
-            "least one output."
-        )
-    return cells
-
-
-def _as_shares(
-    share: Any, lower: Cells, upper: Cells, names: tuple[str, ...]
-) -> Bool[np.ndarray, "N D"]:
-    """Return which cells are shares; only right-censored ones can be."""
-    share = np.array(share, dtype=bool)
-    share = share[:, None] if share.ndim == 1 else share
-    if share.shape not in ((1, 1), lower.shape):
-        raise ValueError(
-            f"Shares: found {size_in_words(share)}. Accepted is one flag for each row and output, "
-            f"{size_in_words(lower)}."
-        )
-    found = np.broadcast_to(share, lower.shape)
-    problem = first_problem(found & ~(np.isfinite(lower) & np.isposinf(upper)), names, "Output")
-    if problem:
-        raise ValueError(
-            f"{problem[2]}: found a share that is not right-censored. Accepted are lower bounds."
-        )
-    return found
-
-
-def _default_names(number: int) -> tuple[str, ...]:
-    return ("y",) if number == 1 else tuple(f"y{d}" for d in range(number))
-
-
-def _check_shapes(lower: Cells, upper: Cells, names: tuple[str, ...]) -> None:
-    if lower.shape != upper.shape:
-        raise ValueError(
-            f"The lower bounds have {size_in_words(lower)}, the upper bounds "
-            f"{size_in_words(upper)}. Accepted is one of each for every row and output."
-        )
-    if len(names) != lower.shape[1] or len(set(names)) != len(names):
-        raise ValueError(
-            f"Outputs: found the names {listed(names)} for {lower.shape[1]} output(s). Accepted is "
-            "one name per output, all different."
-        )
-
-
-def _check_bounds(lower: Cells, upper: Cells, names: tuple[str, ...]) -> None:
-    ends = "Accepted are lower <= upper, -inf for no lower and inf for no upper bound"
-    empty = ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper)
-    problem = first_problem(empty, names, "Output")
-    if problem:
-        row, column, place = problem
-        found = f"lower {lower[row, column]:g} and upper {upper[row, column]:g}"
-        advice = "Swap or correct the bounds"
-        if np.isnan(lower[row, column]) or np.isnan(upper[row, column]):
-            advice = "Use Observations.from_bounds, which reads NaN as not known"
-        raise ValueError(f"{place}: found {found}. {ends}. {advice}.")

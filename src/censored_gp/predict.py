@@ -4,41 +4,28 @@ The mixture is a finite one over latent nodes, so everything a user asks of it i
 over components of the likelihood's own functions. Bounds may be given: then it is the distribution
 of what a censored cell really was. The posterior has seen those bounds already, so the weights of
 the components stay and only each component is cut to them.
-
-The nodes are computed by a program for each shape of posterior, what is asked of them by a program
-for each likelihood and question alone: it is these, with their tails, that take long to compile,
-and all models of a family share them.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.shares import given_share
-from censored_gp.mixture import Mixture, RoleMean, answers, coarse, drawn_cells, log_cdf, slices
+from censored_gp.mixture import Mixture, RoleMean, drawn_cells, log_cdf
 from censored_gp.model import Units
-from censored_gp.observations import Observations
+from censored_gp.nodes import Nodes, pad
 from censored_gp.posterior import Latent, Posterior
 from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 
+__all__ = ["Prediction", "drawn_in_parts", "draws"]
+
 Cells = Float[np.ndarray, "N D"]
-MOST_ROWS = 4096
-"""Rows whose nodes are computed at once: what bounds the memory."""
-
-
-@compiled
-def _nodes(
-    posterior: Posterior, inputs: Float[AnyArray, "N C"]
-) -> tuple[Latent, Float[Array, "S"]]:
-    """Return latent values at the inputs by role, and the weights of the nodes."""
-    return posterior.nodes(inputs)
+MOST_DRAWN = 5_000_000
+"""Cells drawn at once: what bounds the memory of joint samples."""
 
 
 @compiled
@@ -55,27 +42,26 @@ def _draw_latent(
     return posterior.draw(key, inputs, count)
 
 
-class Prediction:
+class Prediction(Nodes):
     """The distribution of the true outputs at given inputs, or of censored cells given bounds.
 
     Every method returns one number for each row and output.
+
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> found = model.predict_distribution([[2.5]])
+    >>> found.names, found.mean.round(1), found.quantile(0.9).round(1)
+    (('y',), array([[3.6]]), array([[4.1]]))
     """
 
-    def __init__(
-        self,
-        posterior: Posterior,
-        units: Units,
-        inputs: Float[np.ndarray, "N C"],
-        names: tuple[str, ...],
-        bounds: Observations | None = None,
-    ) -> None:
-        self._posterior, self._units, self._inputs = posterior, units, inputs
-        self.names = names
-        self._bounds = bounds
-        self._outputs = tuple(range(len(names)))
-
     def of_outputs(self, places: Sequence[int]) -> Prediction:
-        """Return the same for some of the outputs: what is asked of it costs that much less."""
+        """Return the same for some of the outputs: what is asked of it costs that much less.
+
+        >>> from censored_gp import MOCGP
+        >>> model = MOCGP(rank=1).fit([[0], [1], [2], [3]], [[1, 9], [2, 7], [3, 8], [2, 9]])
+        >>> model.predict_distribution([[2.5]]).of_outputs([1]).names
+        ('y1',)
+        """
         chosen = list(places)
         units = Units(self._units.shift[chosen], self._units.scale[chosen])
         names = tuple(self.names[place] for place in chosen)
@@ -85,18 +71,15 @@ class Prediction:
         return some
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and outputs."""
-        return len(self._inputs), len(self.names)
-
-    @property
     def discrete(self) -> Bool[np.ndarray, "D"]:
-        """Which outputs are counts."""
-        return np.array([likelihood.support.discrete for likelihood in self._likelihoods])
+        """Which outputs are counts.
 
-    @property
-    def _likelihoods(self) -> list[Likelihood]:
-        return [self._posterior.model.likelihoods[output] for output in self._outputs]
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5]]).discrete
+        array([False])
+        """
+        return np.array([likelihood.support.discrete for likelihood in self._likelihoods])
 
     @functools.cached_property
     def _moments(self) -> tuple[Cells, Cells]:
@@ -105,21 +88,46 @@ class Prediction:
 
     @property
     def mean(self) -> Cells:
-        """Expected value of the true output."""
+        """Expected value of the true output.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5]]).mean.round(1)
+        array([[3.6]])
+        """
         return self._moments[0]
 
     @property
     def variance(self) -> Cells:
-        """Variance of the true output: noise and uncertainty of the parameters together."""
+        """Variance of the true output: noise and uncertainty of the parameters together.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5]]).variance.round(1)
+        array([[0.1]])
+        """
         return self._moments[1]
 
     @property
     def std(self) -> Cells:
-        """Standard deviation of the true output."""
+        """Standard deviation of the true output.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> near, far = model.predict_distribution([[2.5], [9]]).std[:, 0]
+        >>> bool(near < far)
+        True
+        """
         return np.sqrt(self.variance)
 
     def quantile(self, level: float | list[float]) -> Float[np.ndarray, "... N D"]:
-        """Return quantiles; a list of levels gives a leading axis."""
+        """Return quantiles; a list of levels gives a leading axis.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5]]).quantile([0.1, 0.5, 0.9]).round(1)[:, 0, 0]
+        array([3.2, 3.6, 4.1])
+        """
         levels = np.asarray(level, dtype=float)
         if not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"found quantile level {level}; accepted are numbers between 0 and 1")
@@ -131,20 +139,46 @@ class Prediction:
         return values.reshape(*levels.shape, *self.shape)
 
     def interval(self, probability: float = 0.9) -> tuple[Cells, Cells]:
-        """Return the central interval that holds the true output with the given probability."""
+        """Return the central interval that holds the true output with the given probability.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> low, high = model.predict_distribution([[2.5]]).interval(0.8)
+        >>> low.round(1), high.round(1)
+        (array([[3.2]]), array([[4.1]]))
+        """
         low, high = self.quantile([(1 - probability) / 2, (1 + probability) / 2])
         return low, high
 
     def cdf(self, y: Cells) -> Cells:
-        """Return P(Y <= y)."""
+        """Return P(Y <= y).
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5]]).cdf([[3]]).round(2)
+        array([[0.04]])
+        """
         return np.exp(self._answer(log_cdf, (self._to_units(y),))[0])
 
     def log_density(self, y: Cells) -> Cells:
-        """Return the log density (or log probability of a count) of true values; NaN stays NaN."""
+        """Return the log density (or log probability of a count) of true values; NaN stays NaN.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5]]).log_density([[3]]).round(1)
+        array([[-1.5]])
+        """
         return self.log_probability(y, y)
 
     def log_probability(self, lower: Cells, upper: Cells) -> Cells:
-        """Return log P(lower <= Y <= upper), the log density where they are equal."""
+        """Return log P(lower <= Y <= upper), the log density where they are equal.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> found = model.predict_distribution([[2.5]])
+        >>> found.log_probability([[3]], [[float("inf")]]).round(2)
+        array([[-0.04]])
+        """
         lower, upper = np.broadcast_arrays(*(np.asarray(b, dtype=float) for b in (lower, upper)))
         unknown = np.isnan(lower) | np.isnan(upper)
         low = np.where(unknown, -np.inf, self._to_units(lower))
@@ -160,12 +194,17 @@ class Prediction:
         """Draw true outputs jointly over rows and outputs, so that sums of them are right too.
 
         Not `joint`: every cell on its own, which is cheaper and does for averages over cells.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5], [3.5]]).sample(100).shape
+        (100, 2, 1)
         """
         random = np.random.default_rng(random_state)
         key, own = jax.random.split(jax.random.key(int(random.integers(2**31))))
         size = len(self._inputs)
         if joint:
-            inputs = _pad(self._inputs, bucket(size) - size)
+            inputs = pad(self._inputs, bucket(size) - size)
             latent = _draw_latent(self._posterior, own, inputs, count)
         else:
             latent = self._draw_nodes(random, count)
@@ -185,68 +224,21 @@ class Prediction:
             drawn[:, :, outputs] = cells.reshape(count, size, -1)
         return self._units.shift + self._units.scale * drawn
 
-    def _draw_nodes(self, random: np.random.Generator, count: int) -> Latent:
-        """Draw latent values of every row among its nodes, by their weights."""
-        parts = []
-        for rows in slices(len(self._inputs), MOST_ROWS):
-            inputs, size = self._padded(rows)
-            latent, mass = _nodes(self._posterior, inputs)
-            share = np.asarray(mass) / np.sum(mass)
-            chosen = random.choice(len(share), size=(count, size), p=share)
-            parts.append({r: np.asarray(v)[chosen, np.arange(size)] for r, v in latent.items()})
-        return jax.tree.map(lambda *each: np.concatenate(each, axis=1), *parts)
-
-    def _open_cells(self) -> Bool[np.ndarray, "N D"]:
-        """Return which cells are not known exactly."""
-        if self._bounds is None:
-            return np.ones(self.shape, dtype=bool)
-        return ~self._bounds.is_exact
-
-    def _cut(
-        self, outputs: list[int], rows: slice = slice(None)
-    ) -> tuple[Float[np.ndarray, "N O"], ...]:
-        """Return the bounds of some cells, if there are any."""
-        if self._bounds is None:
-            return ()
-        return self._bounds.lower[rows][:, outputs], self._bounds.upper[rows][:, outputs]
-
-    def _by_kind(
-        self, likelihood: Likelihood, outputs: list[int], rows: slice = slice(None)
-    ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"]]]:
-        """Yield what the cells of a likelihood are drawn from, with the cells: shares are apart."""
-        if self._bounds is None:
-            yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool)
-            return
-        share = self._bounds.is_share[rows][:, outputs].ravel()
-        if not share.all():
-            yield likelihood, ~share
-        if share.any():
-            yield given_share(likelihood), share
-
-    def _by_likelihood(
-        self, latent: Latent, size: int
-    ) -> Iterator[tuple[Likelihood, list[int], tuple[Float[np.ndarray, "S K"], ...]]]:
-        """Yield each likelihood with its outputs and the latent values of their cells, flat."""
-        priors, own = self._posterior.model.priors, self._likelihoods
-        for likelihood in dict.fromkeys(own):
-            outputs = [place for place, other in enumerate(own) if other == likelihood]
-            gamma = []
-            for parameter in likelihood.parameters:
-                among = priors[parameter.role].outputs
-                place = [among.index(self._outputs[d]) for d in outputs]
-                values = np.asarray(latent[parameter.role])[:, :size][:, :, place]
-                gamma.append(values.reshape(len(values), -1))
-            yield likelihood, outputs, tuple(gamma)
-
     @in_float64
     def latent(self) -> tuple[dict[str, Cells], dict[str, Cells]]:
         """Return mean and standard deviation of the latent functions by role.
 
         They are as the model has them: before the links, and in the units that it computes in,
         in which observed outputs are of size one. `parameters` are in the outputs' own units.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> mean, std = model.predict_distribution([[2.5]]).latent()
+        >>> list(mean), mean["mean"].shape
+        (['mean', 'scale'], (1, 1))
         """
         parts = []
-        for rows in slices(len(self._inputs), MOST_ROWS):
+        for rows in self._chunks():
             inputs, size = self._padded(rows)
             found = _latent(self._posterior, inputs)
             parts.append(jax.tree.map(lambda a, n=size: np.asarray(a)[:n], found))
@@ -258,74 +250,39 @@ class Prediction:
 
         They are those of the outputs in their own units: the mean of a Gaussian, say, is that of
         `mean`, and its scale is a standard deviation in the same unit. Shapes have no unit.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5]]).parameters()["mean"].round(1)
+        array([[3.6]])
         """
         units = (self._units.shift, self._units.scale)
         return {
             role: self._answer(RoleMean(role), units)[0] for role in self._posterior.model.priors
         }
 
-    def _to_units(self, y: Cells) -> Cells:
-        return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
 
-    @in_float64
-    def _answer(
-        self,
-        question: Callable[..., Any],
-        arguments: tuple[Cells, ...] = (),
-        settings: tuple[Any, ...] = (),
-        of_seen: tuple[Callable[[Cells], Cells], ...] = (),
-    ) -> tuple[Cells, ...]:
-        """Ask a question about all cells, chunk by chunk of rows.
-
-        `of_seen` has the answers for values that were seen exactly, of which it is not asked.
-        """
-        settings = tuple(np.asarray(each, dtype=float) for each in settings)
-        arguments = tuple(np.broadcast_to(a, self.shape) for a in arguments)
-        seen = self._bounds.lower if self._bounds is not None and of_seen else None
-        known = () if seen is None else tuple(answer(seen) for answer in of_seen)
-        parts = [
-            self._answer_rows(rows, question, arguments, settings, known)
-            for rows in slices(len(self._inputs), MOST_ROWS)
-        ]
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-
-    def _padded(self, rows: slice) -> tuple[Float[np.ndarray, "P C"], int]:
-        """Return the inputs of some rows, their number rounded up, and how many they are."""
-        size = rows.stop - rows.start
-        return _pad(self._inputs[rows], coarse(size) - size), size
-
-    def _answer_rows(
-        self,
-        rows: slice,
-        question: Callable[..., Any],
-        arguments: tuple[Cells, ...],
-        settings: tuple[Float[np.ndarray, ""], ...],
-        known: tuple[Cells, ...],
-    ) -> list[Cells]:
-        """Ask a question about the cells of some rows, but for those of which all is known."""
-        inputs, size = self._padded(rows)
-        latent, mass = _nodes(self._posterior, inputs)
-        asked = self._open_cells()[rows] if known else np.ones((size, self.shape[1]), dtype=bool)
-        found = [answer[rows].copy() for answer in known]
-        for likelihood, outputs, gamma in self._by_likelihood(latent, size):
-            own = tuple(a[rows][:, outputs].ravel() for a in arguments)
-            cut = tuple(b.ravel() for b in self._cut(outputs, rows))
-            for family, kind in self._by_kind(likelihood, outputs, rows):
-                place = kind & asked[:, outputs].ravel()
-                if not place.any():
-                    continue
-                some, bounds, about = (
-                    tuple(a[..., place] for a in each) for each in (gamma, cut, own)
-                )
-                each = answers(family, some, np.asarray(mass), bounds, question, about, settings)
-                found = found or [np.empty((size, self.shape[1])) for _ in each]
-                for answer, part in zip(found, each, strict=True):
-                    cells = answer[:, outputs].ravel()
-                    cells[place] = part
-                    answer[:, outputs] = cells.reshape(size, -1)
-        return found
+def draws(
+    prediction: Prediction, count: int, seed: int | np.random.Generator
+) -> Float[np.ndarray, "S N D"]:
+    """Draw jointly over rows and outputs, so many draws at a time as the memory has room for."""
+    made = np.empty((count, *prediction.shape))
+    start = 0
+    for part in drawn_in_parts(prediction, count, seed):
+        made[start : start + len(part)] = part
+        start += len(part)
+    return made
 
 
-def _pad(rows: Float[np.ndarray, "N C"], room: int) -> Float[np.ndarray, "P C"]:
-    """Repeat the last row, so that predictions of similar size share a program."""
-    return np.pad(rows, ((0, room), (0, 0)), "edge")
+def drawn_in_parts(
+    prediction: Prediction, count: int, seed: int | np.random.Generator
+) -> Iterator[Float[np.ndarray, "S N D"]]:
+    """Yield joint draws, part by part, for sums that need not have all of them at once."""
+    if not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(f"Draws: found {count!r}. Accepted is a whole number, 1 or more.")
+    rows, outputs = prediction.shape
+    parts = max(1, -(-count * rows * outputs // MOST_DRAWN))
+    size, rng = -(-count // parts), np.random.default_rng(seed)
+    for start in range(0, count, size):
+        # All parts are of one size, so that they share one compiled program.
+        yield prediction.sample(size, rng)[: count - start]

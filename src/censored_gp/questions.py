@@ -75,14 +75,11 @@ class Questions(Answers):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from censored_gp import CensoredGP
-        >>> X = np.linspace(0, 6, 30)[:, None]
-        >>> y = np.minimum(2 + np.sin(X[:, 0]), 2.6)
-        >>> model = CensoredGP(heteroscedastic=False).fit(X, y, capacity=2.6)
-        >>> total = model.lost_demand(samples=200, random_state=0)[0]
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> total = model.lost_demand(samples=100, random_state=0)[0]
         >>> 0 < total["lost_low"] < total["lost"] < total["lost_high"], total["censored"]
-        (True, 9)
+        (True, 2)
         """
         check_is_fitted(self)
         if not self.use_censoring:
@@ -146,12 +143,10 @@ class Questions(Answers):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from censored_gp import CensoredGP
-        >>> X = np.linspace(0, 6, 30)[:, None]
-        >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]))
-        >>> rows = model.required_supply(X[:10], window=[0] * 5 + [1] * 5, random_state=0)
-        >>> [row["peak"] >= row["expected_peak"] for row in rows]
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> rows = model.required_supply([[2], [3], [4]], samples=100, window=[0, 0, 1])
+        >>> [row["peak"] > row["expected_peak"] for row in rows]
         [True, True]
         """
         prediction, rows = self._asked(X)
@@ -202,12 +197,12 @@ class Questions(Answers):
 
         Examples
         --------
-        >>> from censored_gp import CensoredGP, simulate
-        >>> world = simulate.bike_share(days=3, stations=1, seed=0)
-        >>> model = CensoredGP("poisson", heteroscedastic=False)
-        >>> model = model.fit({"time": world.time}, world.observed, world.censored)
-        >>> [str(row["time"]) for row in model.forecast(2)]
-        ['2024-06-06 00:00:00', '2024-06-06 01:00:00']
+        >>> from censored_gp import CGP
+        >>> days = [f"2024-06-0{day}" for day in range(1, 7)]
+        >>> table = {"day": days, "y": [1, 2, 3, 3, 2, 1]}
+        >>> model = CGP().fit(table, outputs="y", time="day", capacity=3)
+        >>> [str(day) for day in model.forecast(2)["day"]]
+        ['2024-06-07T00:00:00', '2024-06-08T00:00:00']
         """
         check_is_fitted(self)
         demand.check_probability(probability)
@@ -290,13 +285,11 @@ class Questions(Answers):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from censored_gp import CensoredGP
-        >>> X = np.linspace(0, 6, 30)[:, None]
-        >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0])
-        >>> found = CensoredGP(heteroscedastic=False).fit(X, y).diagnose(folds=2)
-        >>> 0.8 < found.scores["this model"]["all"]["coverage"] <= 1
-        True
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> found = model.diagnose(folds=2)
+        >>> list(found.scores)
+        ['this model', 'ignores censoring', 'exact cells only']
         """
         check_is_fitted(self)
         seed = int(check_random_state(self._fixed(random_state)).randint(2**31 - 1))
@@ -307,7 +300,13 @@ class Questions(Answers):
         return Diagnosis(rows, said, scores, prediction, self.observations_)
 
     def coregionalization(self) -> tuple[Coregionalization, ...]:
-        """Return the matrices B_q = A_q A_q' of Eq. (5) by role and kernel."""
+        """Return the matrices B_q = A_q A_q' of Eq. (5) by role and kernel.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> [(found.role, found.matrix.shape) for found in model.coregionalization()]
+        [('mean', (1, 1))]
+        """
         check_is_fitted(self)
         return coregionalization(self.posterior_.model, self.columns_, self.output_names_)
 
@@ -315,6 +314,11 @@ class Questions(Answers):
         """Return how far outputs inform each other: prior correlations of their latent functions.
 
         A model that was fitted to a table answers with one, its first column the outputs' names.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.correlations()
+        array([[1.]])
         """
         check_is_fitted(self)
         matrix = prior_correlation(self.posterior_.model, role)
@@ -325,7 +329,15 @@ class Questions(Answers):
         return build(self.layout_.make, {self._output_label(): np.array(names), **columns})
 
     def summary(self) -> str:
-        """Return what was fitted, to what, and how it went, in words."""
+        """Return what was fitted, to what, and how it went, in words.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> print(model.summary())
+        CGP on 'x0': y Gaussian()
+        6 rows of 1 output
+        ...
+        """
         check_is_fitted(self)
         return describe(self)
 

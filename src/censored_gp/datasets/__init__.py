@@ -1,4 +1,14 @@
-"""Real data sets, read from a folder or downloaded: none of them comes with the package."""
+"""Real data sets, read from a folder or downloaded: none of them comes with the package.
+
+The folder is that of the environment variable `FOLDER_VARIABLE`. `NEW_YORK_FILE` is the paper's
+file; of its rows from `NEW_YORK_START` on, `NEW_YORK_SPLIT` are for training, validation and test.
+
+>>> from censored_gp import datasets
+>>> datasets.FOLDER_VARIABLE, datasets.NEW_YORK_FILE
+('CENSORED_GP_DATA', 'citibike_3711_366_2018.csv.gz')
+>>> datasets.NEW_YORK_START, datasets.NEW_YORK_SPLIT
+('2018-06-01T00', (732, 293, 440))
+"""
 
 from censored_gp.datasets.areas import car_parks, hub_pairs, hubs
 from censored_gp.datasets.demand import (

@@ -1,4 +1,9 @@
-"""Kernels: what is alike in two rows of inputs."""
+"""Kernels: what is alike in two rows of inputs.
+
+>>> from censored_gp import kernels
+>>> kernels.RBF("3h", columns="time") + kernels.Linear(columns="price")
+RBF(lengthscale='3h', columns=('time',)) + Linear(scale=None, columns=('price',))
+"""
 
 from censored_gp.kernels.base import (
     Combination,

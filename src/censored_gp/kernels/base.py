@@ -60,6 +60,16 @@ def hyperparameter(
     """A positive field of a kernel.
 
     With `in_input_units` it may be a duration on a time column; if `static` it is never trained.
+
+    >>> class Triangle(Kernel):
+    ...     width: object = hyperparameter(1.0)
+    ...     def evaluate(self, x, z):
+    ...         return (1 - abs(x - z).sum() / self.width).clip(0)
+    >>> print(Triangle(4.0)([[0.0]], [[1.0], [8.0]]))
+    [[0.75 0.  ]]
+    >>> Triangle(-1)
+    Traceback (most recent call last):
+    ValueError: Triangle: width is -1. Accepted is a positive, finite number.
     """
     return eqx.field(
         default=default,
@@ -70,7 +80,12 @@ def hyperparameter(
 
 
 class Kernel(eqx.Module):
-    """k(x, z) for one pair of rows; the base class does the batching, the columns and the units."""
+    """k(x, z) for one pair of rows; the base class does the batching, the columns and the units.
+
+    >>> from censored_gp.kernels import RBF, Periodic
+    >>> Periodic("1d", columns="time") * RBF("7d", columns="time")
+    Periodic(period='1d', lengthscale=None, columns=('time',)) * RBF(lengthscale='7d', ...
+    """
 
     columns: Any = eqx.field(default=None, static=True, kw_only=True, converter=_as_columns)
 
@@ -206,7 +221,13 @@ class Kernel(eqx.Module):
 
 
 class Combination(Kernel):
-    """Several kernels made one. Each of them keeps its own columns."""
+    """Several kernels made one. Each of them keeps its own columns.
+
+    >>> from censored_gp.kernels import RBF, Linear
+    >>> both = RBF(1.0, columns=0) + Linear(2.0, columns=1)
+    >>> isinstance(both, Combination), len(both.terms)
+    (True, 2)
+    """
 
     terms: tuple[Kernel, ...] = eqx.field(converter=tuple)
 
@@ -239,7 +260,12 @@ class Combination(Kernel):
 
 
 class Sum(Combination):
-    """k = Σ_i k_i."""
+    """k = Σ_i k_i.
+
+    >>> from censored_gp.kernels import Constant, White
+    >>> print((Constant(2.0) + White())([[0.0]], [[0.0], [1.0]]))
+    [[3. 2.]]
+    """
 
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """Σ_i k_i(x, z)."""
@@ -251,7 +277,12 @@ class Sum(Combination):
 
 
 class Product(Combination):
-    """k = Π_i k_i."""
+    """k = Π_i k_i.
+
+    >>> from censored_gp.kernels import Constant, White
+    >>> print((Constant(2.0) * White())([[0.0]], [[0.0], [1.0]]))
+    [[2. 0.]]
+    """
 
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """Π_i k_i(x, z)."""
@@ -266,7 +297,12 @@ class Product(Combination):
 
 
 def distinct_rows(kernel: Kernel, X: Float[np.ndarray, "N C"]) -> Int[np.ndarray, " M"]:
-    """The first row of each kind the kernel can tell apart, in order of appearance."""
+    """The first row of each kind the kernel can tell apart, in order of appearance.
+
+    >>> from censored_gp.kernels import Periodic
+    >>> distinct_rows(Periodic(24.0, 1.0), np.array([[0.0], [6.0], [24.0], [30.0]]))
+    array([0, 1])
+    """
     seen = kernel.canonical(X)
     if seen.shape[1] == 0:
         return np.arange(min(1, len(X)))

@@ -16,7 +16,14 @@ from censored_gp.kernels.spacing import per_column, spacing
 
 
 class Stationary(Kernel):
-    """k(x, z) = correlation(s), s = Σ_c (x_c - z_c)² / lengthscale_c²."""
+    """k(x, z) = correlation(s), s = Σ_c (x_c - z_c)² / lengthscale_c².
+
+    >>> class Cauchy(Stationary):
+    ...     def correlation(self, s):
+    ...         return 1 / (1 + s)
+    >>> print(Cauchy(2.0)([[0.0]], [[0.0], [2.0], [6.0]]))
+    [[1.  0.5 0.1]]
+    """
 
     lengthscale: Any = hyperparameter(None, in_input_units=True)
 
@@ -30,7 +37,11 @@ class Stationary(Kernel):
 
 
 class RBF(Stationary):
-    """k = exp(-s / 2): very smooth functions."""
+    """k = exp(-s / 2): very smooth functions.
+
+    >>> print(RBF(lengthscale=2.0)([[0.0]], [[0.0], [2.0]]).round(3))
+    [[1.    0.607]]
+    """
 
     def correlation(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """exp(-s / 2)."""
@@ -38,7 +49,11 @@ class RBF(Stationary):
 
 
 class Matern12(Stationary):
-    """k = exp(-r), r = √s: continuous, rough functions (Ornstein-Uhlenbeck)."""
+    """k = exp(-r), r = √s: continuous, rough functions (Ornstein-Uhlenbeck).
+
+    >>> print(Matern12(lengthscale=2.0)([[0.0]], [[0.0], [2.0]]).round(3))
+    [[1.    0.368]]
+    """
 
     def correlation(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """exp(-r)."""
@@ -46,7 +61,11 @@ class Matern12(Stationary):
 
 
 class Matern32(Stationary):
-    """k = (1 + √3 r) exp(-√3 r), r = √s: functions with one derivative."""
+    """k = (1 + √3 r) exp(-√3 r), r = √s: functions with one derivative.
+
+    >>> print(Matern32(lengthscale=2.0)([[0.0]], [[0.0], [2.0]]).round(3))
+    [[1.    0.483]]
+    """
 
     def correlation(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """(1 + √3 r) exp(-√3 r)."""
@@ -55,7 +74,11 @@ class Matern32(Stationary):
 
 
 class Matern52(Stationary):
-    """k = (1 + √5 r + 5 r² / 3) exp(-√5 r), r = √s: functions with two derivatives."""
+    """k = (1 + √5 r + 5 r² / 3) exp(-√5 r), r = √s: functions with two derivatives.
+
+    >>> print(Matern52(lengthscale=2.0)([[0.0]], [[0.0], [2.0]]).round(3))
+    [[1.    0.524]]
+    """
 
     def correlation(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """(1 + √5 r + 5 r² / 3) exp(-√5 r)."""
@@ -64,7 +87,14 @@ class Matern52(Stationary):
 
 
 class RationalQuadratic(Stationary):
-    """k = (1 + s / 2α)^(-α): RBFs of many lengthscales, the RBF itself as α grows."""
+    """k = (1 + s / 2α)^(-α): RBFs of many lengthscales, the RBF itself as α grows.
+
+    >>> X = [[0.0], [2.0]]
+    >>> print(RationalQuadratic(2.0, alpha=1.0)(X, X)[0].round(3))
+    [1.    0.667]
+    >>> print(RationalQuadratic(2.0, alpha=1e6)(X, X)[0].round(3))
+    [1.    0.607]
+    """
 
     alpha: Any = hyperparameter(1.0)
 
@@ -78,6 +108,10 @@ class Periodic(Kernel):
 
     The lengthscale is in radians of phase: a pattern with details of width w (same unit as the
     period) needs 2π w / period. A duration given as lengthscale is such a w.
+
+    >>> daily = Periodic(24.0, lengthscale=1.0)
+    >>> print(daily([[0.0]], [[12.0], [24.0], [36.0]]).round(3))
+    [[0.135 1.    0.135]]
     """
 
     period: Any = hyperparameter(in_input_units=True, static=True)
@@ -122,7 +156,11 @@ class Periodic(Kernel):
 
 
 class Linear(Kernel):
-    """k = Σ_c x_c z_c / scale_c²: straight lines through the origin of the centred inputs."""
+    """k = Σ_c x_c z_c / scale_c²: straight lines through the origin of the centred inputs.
+
+    >>> print(Linear(scale=2.0)([[1.0]], [[2.0], [4.0]]))
+    [[0.5 1. ]]
+    """
 
     scale: Any = hyperparameter(None, in_input_units=True)
 
@@ -137,7 +175,11 @@ class Linear(Kernel):
 
 
 class Constant(Kernel):
-    """k = variance: one unknown level."""
+    """k = variance: one unknown level.
+
+    >>> print(Constant(3.0)([[1.0]], [[2.0], [4.0]]))
+    [[3. 3.]]
+    """
 
     variance: Any = hyperparameter(1.0)
 
@@ -155,7 +197,11 @@ class Constant(Kernel):
 
 
 class White(Kernel):
-    """k = 1 where x = z in every column looked at, else 0: a value of its own per distinct row."""
+    """k = 1 where x = z in every column looked at, else 0: a value of its own per distinct row.
+
+    >>> print(White()([[1.0]], [[1.0], [4.0]]))
+    [[1. 0.]]
+    """
 
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """1 if x = z else 0."""

@@ -1,4 +1,17 @@
-"""Likelihoods of one datum, and the families that are built in."""
+"""Likelihoods of one datum, and the families that are built in.
+
+`FAMILIES` has the families by name, `KINDS` what may be known of a datum; `REAL`, `POSITIVE`,
+`UNIT`, `COUNTS` and `BINARY` are where data of a family may lie.
+
+>>> from censored_gp import likelihoods
+>>> list(likelihoods.FAMILIES)[:4]
+['gaussian', 'student_t', 'log_normal', 'gamma']
+>>> likelihoods.KINDS
+('exact', 'right', 'left', 'interval')
+>>> from censored_gp.likelihoods import BINARY, COUNTS, POSITIVE, REAL, UNIT
+>>> [bool(support.contains(0.5)) for support in (REAL, POSITIVE, UNIT, COUNTS, BINARY)]
+[True, True, True, False, False]
+"""
 
 from censored_gp.likelihoods.base import KINDS, Likelihood, Parameter
 from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
@@ -24,7 +37,13 @@ FAMILIES: dict[str, type[Likelihood]] = {
 
 
 def as_likelihood(family: str | Likelihood) -> Likelihood:
-    """Return the family of that name with its default links, or the likelihood itself."""
+    """Return the family of that name with its default links, or the likelihood itself.
+
+    >>> as_likelihood("poisson")
+    Poisson()
+    >>> as_likelihood(Gaussian(scale="softplus"))
+    Gaussian(scale='softplus')
+    """
     if isinstance(family, Likelihood):
         return family
     if isinstance(family, str) and family in FAMILIES:

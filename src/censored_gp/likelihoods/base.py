@@ -32,7 +32,11 @@ MOMENT_NODES = 40
 
 
 class Parameter(NamedTuple):
-    """One parameter of a family: what it is called, its default link and what it governs."""
+    """One parameter of a family: what it is called, its default link and what it governs.
+
+    >>> Parameter("rate", "exp", "mean").accepted().describe()
+    'a number greater than 0'
+    """
 
     name: str
     link: str
@@ -73,6 +77,10 @@ class Likelihood(eqx.Module):
     where a closed form is better. All methods are elementwise over broadcasting arrays.
 
     A link may be exchanged by naming its parameter: `Gaussian(scale="softplus")`.
+
+    >>> from censored_gp.likelihoods import Gaussian
+    >>> print(f"log P(Y >= 3) = {Gaussian().log_likelihood(3.0, float('inf'), 0.0, 1.0):.2f}")
+    log P(Y >= 3) = -6.61
     """
 
     parameters: ClassVar[tuple[Parameter, ...]]

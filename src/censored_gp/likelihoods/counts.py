@@ -22,7 +22,11 @@ from censored_gp.tails import (
 
 
 class Poisson(Likelihood):
-    """Y ~ Poisson(rate)."""
+    """Y ~ Poisson(rate).
+
+    >>> print(f"log P(Y >= 100) = {Poisson().log_at_least(100.0, 0.5):.2f}")
+    log P(Y >= 100) = -433.55
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("rate", "exp", "mean"),)
     support: ClassVar[Support] = COUNTS
@@ -90,6 +94,11 @@ class NegativeBinomial(Likelihood):
 
     P(k) = C(k + r - 1, k) p^r (1 - p)^k with r = 1 / dispersion and p = 1 / (1 + dispersion mean).
     The limit of no dispersion is Poisson, and is reached without loss of digits.
+
+    >>> print(f"variance {NegativeBinomial().variance(4.0, 0.5):.0f}")
+    variance 12
+    >>> print(f"log P(Y = 0) = {NegativeBinomial().log_density(0.0, 4.0, 0.5):.2f}")
+    log P(Y = 0) = -2.20
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -174,6 +183,11 @@ class PaperNegativeBinomial(Likelihood):
     P(k) = C(k + r - 1, k) p^r (1 - p)^k, Eq. (16), so that the mean
     exp(-mu dispersion) / dispersion falls as mu grows. Kept for comparison;
     `NegativeBinomial` has the mean as its parameter.
+
+    >>> print(f"mean {PaperNegativeBinomial().mean(0.0, 0.5):.0f}")
+    mean 2
+    >>> print(f"mean {PaperNegativeBinomial().mean(2.0, 0.5):.2f}")
+    mean 0.74
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -19,6 +19,11 @@ class Beta(Likelihood):
 
     The mean is m = odds / (1 + odds): with the exp link, logistic in the latent. The variance is
     m (1 - m) / (1 + precision). Odds, unlike m, keep their digits at both ends.
+
+    >>> print(f"mean {Beta().mean(3.0, 4.0):.2f}")
+    mean 0.75
+    >>> print(f"log P(Y <= 0.001) = {Beta().log_cdf(0.001, 3.0, 4.0):.2f}")
+    log P(Y <= 0.001) = -20.72
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -84,7 +89,11 @@ class Beta(Likelihood):
 
 
 class Bernoulli(Likelihood):
-    """Y is 1 with probability odds / (1 + odds), else 0; with the exp link, logistic."""
+    """Y is 1 with probability odds / (1 + odds), else 0; with the exp link, logistic.
+
+    >>> print(f"log P(Y = 1) = {Bernoulli().log_density(1.0, 3.0):.2f}")
+    log P(Y = 1) = -0.29
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("odds", "exp", "mean"),)
     support: ClassVar[Support] = BINARY

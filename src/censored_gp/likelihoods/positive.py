@@ -18,7 +18,11 @@ from censored_gp.tails.elementary import HALF_LOG_2PI
 
 
 class LogNormal(Likelihood):
-    """log Y ~ N(location, scale^2)."""
+    """log Y ~ N(location, scale^2).
+
+    >>> print(f"log P(Y <= 1) = {LogNormal().log_cdf(1.0, 0.0, 0.5):.2f}")
+    log P(Y <= 1) = -0.69
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("location", "identity", "mean"),
@@ -85,7 +89,13 @@ class LogNormal(Likelihood):
 
 
 class Gamma(Likelihood):
-    """Y ~ Gamma of the given mean and shape; its variance is mean^2 / shape."""
+    """Y ~ Gamma of the given mean and shape; its variance is mean^2 / shape.
+
+    >>> print(f"variance {Gamma().variance(6.0, 4.0):.1f}")
+    variance 9.0
+    >>> print(f"log P(Y >= 600) = {Gamma().log_at_least(600.0, 6.0, 4.0):.2f}")
+    log P(Y >= 600) = -383.81
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("mean", "exp", "mean"),
@@ -152,7 +162,11 @@ class Gamma(Likelihood):
 
 
 class Exponential(Likelihood):
-    """Y ~ Exponential of the given mean."""
+    """Y ~ Exponential of the given mean.
+
+    >>> print(f"log P(Y >= 3000) = {Exponential().log_at_least(3000.0, 2.0):.0f}")
+    log P(Y >= 3000) = -1500
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("mean", "exp", "mean"),)
     support: ClassVar[Support] = POSITIVE
@@ -186,7 +200,11 @@ class Exponential(Likelihood):
 
 
 class Weibull(Likelihood):
-    """Y with P(Y > y) = exp(-(y / scale)^shape)."""
+    """Y with P(Y > y) = exp(-(y / scale)^shape).
+
+    >>> print(f"log P(Y >= 6) = {Weibull().log_at_least(6.0, 2.0, 1.5):.2f}")
+    log P(Y >= 6) = -5.20
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("scale", "exp", "mean"),

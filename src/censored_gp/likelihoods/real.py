@@ -27,7 +27,11 @@ FAR, NARROW = 20.0, 0.1
 
 
 class Gaussian(Likelihood):
-    """Y ~ N(mean, scale^2)."""
+    """Y ~ N(mean, scale^2).
+
+    >>> print(f"log P(Y >= 40) = {Gaussian().log_at_least(40.0, 0.0, 1.0):.2f}")
+    log P(Y >= 40) = -804.61
+    """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("mean", "identity", "mean"),
@@ -84,6 +88,9 @@ class StudentT(Likelihood):
     """Y = location + scale T, T of Student's t with df degrees of freedom: bears outliers.
 
     By its link df stays above 1, so that there always is a mean; there is a variance above 2 only.
+
+    >>> print(f"log P(Y >= 6) = {StudentT().log_at_least(6.0, 0.0, 1.0, 3.0):.2f}")
+    log P(Y >= 6) = -5.37
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -14,6 +14,11 @@ class Support:
 
     A continuous support does not contain its ends; a discrete one is made of the whole numbers
     between them, ends included.
+
+    >>> COUNTS.contains([2.0, 2.5, -1.0])
+    array([ True, False, False])
+    >>> UNIT.describe()
+    'a number strictly between 0 and 1'
     """
 
     words: str

@@ -3,6 +3,10 @@
 Needs matplotlib: `pip install "censored-gp[plot]"`. Every function draws on the axes it is given,
 or on new ones, and returns them. Colours follow the background of the axes, so that pictures are
 readable in light and dark; `style` sets the rest.
+
+>>> from censored_gp.plotting import COLOURS
+>>> COLOURS["truth"]
+'#000000'
 """
 
 from censored_gp.plotting.calibration import plot_coverage, plot_pit

@@ -1,6 +1,14 @@
 """Small worlds whose truth is known: bikes, car parks, a shop, a river, and the paper's table 1.
 
-Plain numpy. A seed makes a world; the same seed makes the same world.
+Plain numpy. A seed makes a world; the same seed makes the same world. Bikes are brought to
+`STOCK_AFTER_REBALANCING` of the docks each night at the hour `TIME_OF_REBALANCING`.
+
+>>> from censored_gp import simulate
+>>> world = simulate.shop(days=7, seed=1)
+>>> world.observations().shape
+(7, 2)
+>>> simulate.STOCK_AFTER_REBALANCING, simulate.TIME_OF_REBALANCING
+(0.7, 4)
 """
 
 from censored_gp.simulate.bikes import (

@@ -16,7 +16,12 @@ STOCK_AFTER_REBALANCING = 0.7
 
 @dataclass(frozen=True)
 class BikeShare(Demand):
-    """Hourly pickups at D stations: what was wanted, and what was seen of it."""
+    """Hourly pickups at D stations: what was wanted, and what was seen of it.
+
+    >>> world = bike_share(days=2, stations=1)
+    >>> bool((world.observed[world.censored] == world.supply[world.censored]).all())
+    True
+    """
 
     names: tuple[str, ...]
     time: Times

@@ -18,7 +18,12 @@ LIMITS = (0.5, 1.0, 2.0)
 
 @dataclass(frozen=True)
 class WaterSamples(World):
-    """Concentrations of D substances along a river: what is in the water, and what was reported."""
+    """Concentrations of D substances along a river: what is in the water, and what was reported.
+
+    >>> known = water_samples(50).observations()
+    >>> known.names, bool((known.lower[~known.is_exact] == 0).all())
+    (('arsenic', 'lead'), True)
+    """
 
     names: tuple[str, ...]
     distance: Float[np.ndarray, " N"]

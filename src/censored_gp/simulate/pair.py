@@ -17,7 +17,12 @@ Window: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class SyntheticPair(World):
-    """Two correlated outputs with input-dependent noise, drawn from the paper's own model."""
+    """Two correlated outputs with input-dependent noise, drawn from the paper's own model.
+
+    >>> world = synthetic_pair(50)
+    >>> world.truth.shape, world.censored.any(axis=0).tolist()
+    ((50, 2), [True, False])
+    """
 
     names: tuple[str, ...]
     x: Float[np.ndarray, " N"]
@@ -55,6 +60,10 @@ def synthetic_pair(
     lengthscales and `A Aᵀ = [[1, correlation], [correlation, 1]]`. The outputs are censored
     inside their `windows`. How far, the paper leaves open: here a censored value is the truth
     less a uniform amount on `[0, 2 depth]` standard deviations of its output.
+
+    >>> world = synthetic_pair(50, windows=(((2.0, 4.0),), ()))
+    >>> bool((world.observed <= world.truth).all()), int(world.censored.sum())
+    (True, 10)
     """
     rng = np.random.default_rng(seed)
     x = np.linspace(0.0, 10.0, n)

@@ -16,7 +16,12 @@ OPEN = (8, 18)
 
 @dataclass(frozen=True)
 class CarPark(Demand):
-    """Cars in D car parks, hour by hour: how many would be there, and how many there are."""
+    """Cars in D car parks, hour by hour: how many would be there, and how many there are.
+
+    >>> world = car_park(days=2, parks=2)
+    >>> world.names, world.demand.shape
+    (('park_1', 'park_2'), (22, 2))
+    """
 
     names: tuple[str, ...]
     time: Times

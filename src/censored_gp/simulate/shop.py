@@ -16,7 +16,12 @@ WEEK = np.array([0.8, 0.8, 0.9, 1.0, 1.3, 1.5, 0.7])
 
 @dataclass(frozen=True)
 class Shop(Demand):
-    """Daily sales of D products: what people came for, and what was there for them."""
+    """Daily sales of D products: what people came for, and what was there for them.
+
+    >>> world = shop(days=14)
+    >>> list(world.inputs())
+    ['time', 'promotion']
+    """
 
     names: tuple[str, ...]
     time: Times

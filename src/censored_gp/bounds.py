@@ -1,0 +1,78 @@
+"""Bounds that can be: shapes that match, lower ends that are not above the upper ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from censored_gp.cells import Cells, size_in_words
+from censored_gp.tables import first_problem, listed
+
+__all__ = ["as_cells", "as_shares", "check_bounds", "check_shapes", "default_names"]
+
+
+def as_cells(bound: Any) -> Cells:
+    """Return bounds as rows by outputs; a flat array is one output."""
+    cells = np.array(bound, dtype=np.float64)
+    cells = cells[:, None] if cells.ndim == 1 else cells
+    if cells.ndim != 2 or cells.shape[1] == 0:
+        raise ValueError(
+            f"Bounds: found an array of shape {cells.shape}. Accepted are rows by outputs, with at "
+            "least one output."
+        )
+    return cells
+
+
+def as_shares(
+    share: Any, lower: Cells, upper: Cells, names: tuple[str, ...]
+) -> Bool[np.ndarray, "N D"]:
+    """Return which cells are shares; only right-censored ones can be."""
+    share = np.array(share, dtype=bool)
+    share = share[:, None] if share.ndim == 1 else share
+    if share.shape not in ((1, 1), lower.shape):
+        raise ValueError(
+            f"Shares: found {size_in_words(share)}. Accepted is one flag for each row and output, "
+            f"{size_in_words(lower)}."
+        )
+    found = np.broadcast_to(share, lower.shape)
+    problem = first_problem(found & ~(np.isfinite(lower) & np.isposinf(upper)), names, "Output")
+    if problem:
+        raise ValueError(
+            f"{problem[2]}: found a share that is not right-censored. Accepted are lower bounds."
+        )
+    return found
+
+
+def default_names(number: int) -> tuple[str, ...]:
+    """Return names for outputs that have none."""
+    return ("y",) if number == 1 else tuple(f"y{d}" for d in range(number))
+
+
+def check_shapes(lower: Cells, upper: Cells, names: tuple[str, ...]) -> None:
+    """Refuse bounds of unlike shapes, and names that are not one for each output."""
+    if lower.shape != upper.shape:
+        raise ValueError(
+            f"The lower bounds have {size_in_words(lower)}, the upper bounds "
+            f"{size_in_words(upper)}. Accepted is one of each for every row and output."
+        )
+    if len(names) != lower.shape[1] or len(set(names)) != len(names):
+        raise ValueError(
+            f"Outputs: found the names {listed(names)} for {lower.shape[1]} output(s). Accepted is "
+            "one name per output, all different."
+        )
+
+
+def check_bounds(lower: Cells, upper: Cells, names: tuple[str, ...]) -> None:
+    """Refuse intervals that hold nothing, and NaN."""
+    ends = "Accepted are lower <= upper, -inf for no lower and inf for no upper bound"
+    empty = ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper)
+    problem = first_problem(empty, names, "Output")
+    if problem:
+        row, column, place = problem
+        found = f"lower {lower[row, column]:g} and upper {upper[row, column]:g}"
+        advice = "Swap or correct the bounds"
+        if np.isnan(lower[row, column]) or np.isnan(upper[row, column]):
+            advice = "Use Observations.from_bounds, which reads NaN as not known"
+        raise ValueError(f"{place}: found {found}. {ends}. {advice}.")

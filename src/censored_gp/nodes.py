@@ -1,0 +1,191 @@
+"""A posterior's nodes at given inputs, and how questions are put to them, family by family.
+
+The nodes are computed by a program for each shape of posterior, what is asked of them by a program
+for each likelihood and question alone: it is these, with their tails, that take long to compile,
+and all models of a family share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from censored_gp.likelihoods import Likelihood
+from censored_gp.likelihoods.shares import given_share
+from censored_gp.mixture import answers, coarse, slices
+from censored_gp.model import Units
+from censored_gp.observations import Observations
+from censored_gp.posterior import Latent, Posterior
+from censored_gp.runtime import AnyArray, compiled, in_float64
+
+__all__ = ["Nodes", "pad"]
+
+Cells = Float[np.ndarray, "N D"]
+MOST_ROWS = 4096
+"""Rows whose nodes are computed at once: what bounds the memory."""
+
+
+@compiled
+def _nodes(
+    posterior: Posterior, inputs: Float[AnyArray, "N C"]
+) -> tuple[Latent, Float[Array, "S"]]:
+    """Return latent values at the inputs by role, and the weights of the nodes."""
+    return posterior.nodes(inputs)
+
+
+class Nodes:
+    """Rows of inputs at which a posterior is asked, bounds of their cells if there are any."""
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        units: Units,
+        inputs: Float[np.ndarray, "N C"],
+        names: tuple[str, ...],
+        bounds: Observations | None = None,
+    ) -> None:
+        self._posterior, self._units, self._inputs = posterior, units, inputs
+        self.names = names
+        self._bounds = bounds
+        self._outputs = tuple(range(len(names)))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and outputs.
+
+        >>> from censored_gp import CGP
+        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> model.predict_distribution([[2.5], [3.5]]).shape
+        (2, 1)
+        """
+        return len(self._inputs), len(self.names)
+
+    @property
+    def _likelihoods(self) -> list[Likelihood]:
+        return [self._posterior.model.likelihoods[output] for output in self._outputs]
+
+    def _to_units(self, y: Cells) -> Cells:
+        return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
+
+    def _open_cells(self) -> Bool[np.ndarray, "N D"]:
+        """Return which cells are not known exactly."""
+        if self._bounds is None:
+            return np.ones(self.shape, dtype=bool)
+        return ~self._bounds.is_exact
+
+    def _cut(
+        self, outputs: list[int], rows: slice = slice(None)
+    ) -> tuple[Float[np.ndarray, "N O"], ...]:
+        """Return the bounds of some cells, if there are any."""
+        if self._bounds is None:
+            return ()
+        return self._bounds.lower[rows][:, outputs], self._bounds.upper[rows][:, outputs]
+
+    def _by_kind(
+        self, likelihood: Likelihood, outputs: list[int], rows: slice = slice(None)
+    ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"]]]:
+        """Yield what the cells of a likelihood are drawn from, with the cells: shares are apart."""
+        if self._bounds is None:
+            yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool)
+            return
+        share = self._bounds.is_share[rows][:, outputs].ravel()
+        if not share.all():
+            yield likelihood, ~share
+        if share.any():
+            yield given_share(likelihood), share
+
+    def _by_likelihood(
+        self, latent: Latent, size: int
+    ) -> Iterator[tuple[Likelihood, list[int], tuple[Float[np.ndarray, "S K"], ...]]]:
+        """Yield each likelihood with its outputs and the latent values of their cells, flat."""
+        priors, own = self._posterior.model.priors, self._likelihoods
+        for likelihood in dict.fromkeys(own):
+            outputs = [place for place, other in enumerate(own) if other == likelihood]
+            gamma = []
+            for parameter in likelihood.parameters:
+                among = priors[parameter.role].outputs
+                place = [among.index(self._outputs[d]) for d in outputs]
+                values = np.asarray(latent[parameter.role])[:, :size][:, :, place]
+                gamma.append(values.reshape(len(values), -1))
+            yield likelihood, outputs, tuple(gamma)
+
+    def _draw_nodes(self, random: np.random.Generator, count: int) -> Latent:
+        """Draw latent values of every row among its nodes, by their weights."""
+        parts = []
+        for rows in self._chunks():
+            inputs, size = self._padded(rows)
+            latent, mass = _nodes(self._posterior, inputs)
+            share = np.asarray(mass) / np.sum(mass)
+            chosen = random.choice(len(share), size=(count, size), p=share)
+            parts.append({r: np.asarray(v)[chosen, np.arange(size)] for r, v in latent.items()})
+        return jax.tree.map(lambda *each: np.concatenate(each, axis=1), *parts)
+
+    @in_float64
+    def _answer(
+        self,
+        question: Callable[..., Any],
+        arguments: tuple[Cells, ...] = (),
+        settings: tuple[Any, ...] = (),
+        of_seen: tuple[Callable[[Cells], Cells], ...] = (),
+    ) -> tuple[Cells, ...]:
+        """Ask a question about all cells, chunk by chunk of rows.
+
+        `of_seen` has the answers for values that were seen exactly, of which it is not asked.
+        """
+        settings = tuple(np.asarray(each, dtype=float) for each in settings)
+        arguments = tuple(np.broadcast_to(a, self.shape) for a in arguments)
+        seen = self._bounds.lower if self._bounds is not None and of_seen else None
+        known = () if seen is None else tuple(answer(seen) for answer in of_seen)
+        parts = [
+            self._answer_rows(rows, question, arguments, settings, known) for rows in self._chunks()
+        ]
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+    def _answer_rows(
+        self,
+        rows: slice,
+        question: Callable[..., Any],
+        arguments: tuple[Cells, ...],
+        settings: tuple[Float[np.ndarray, ""], ...],
+        known: tuple[Cells, ...],
+    ) -> list[Cells]:
+        """Ask a question about the cells of some rows, but for those of which all is known."""
+        inputs, size = self._padded(rows)
+        latent, mass = _nodes(self._posterior, inputs)
+        asked = self._open_cells()[rows] if known else np.ones((size, self.shape[1]), dtype=bool)
+        found = [answer[rows].copy() for answer in known]
+        for likelihood, outputs, gamma in self._by_likelihood(latent, size):
+            own = tuple(a[rows][:, outputs].ravel() for a in arguments)
+            cut = tuple(b.ravel() for b in self._cut(outputs, rows))
+            for family, kind in self._by_kind(likelihood, outputs, rows):
+                place = kind & asked[:, outputs].ravel()
+                if not place.any():
+                    continue
+                some, bounds, about = (
+                    tuple(a[..., place] for a in each) for each in (gamma, cut, own)
+                )
+                each = answers(family, some, np.asarray(mass), bounds, question, about, settings)
+                found = found or [np.empty((size, self.shape[1])) for _ in each]
+                for answer, part in zip(found, each, strict=True):
+                    cells = answer[:, outputs].ravel()
+                    cells[place] = part
+                    answer[:, outputs] = cells.reshape(size, -1)
+        return found
+
+    def _padded(self, rows: slice) -> tuple[Float[np.ndarray, "P C"], int]:
+        """Return the inputs of some rows, their number rounded up, and how many they are."""
+        size = rows.stop - rows.start
+        return pad(self._inputs[rows], coarse(size) - size), size
+
+    def _chunks(self) -> list[slice]:
+        """Return the rows in parts whose nodes the memory has room for."""
+        return list(slices(len(self._inputs), MOST_ROWS))
+
+
+def pad(rows: Float[np.ndarray, "N C"], room: int) -> Float[np.ndarray, "P C"]:
+    """Repeat the last row, so that predictions of similar size share a program."""
+    return np.pad(rows, ((0, room), (0, 0)), "edge")
