@@ -49,7 +49,7 @@ def test_the_verdict_names_the_best_row_and_how_clear_it_is(high_is_good):
         "Here: HMOCGP is **not** the best row. CGP is, by 1.033 ± 0.033 (a clear difference)."
     )
     said = page.verdict(found, "CGP", high_is_good=high_is_good, what="Here")
-    assert said .startswith("Here: CGP is the best row, ahead of HMOCGP by 1.033")
+    assert said.startswith("Here: CGP is the best row, ahead of HMOCGP by 1.033")
 
 
 def test_a_difference_within_chance_is_said_to_be():
