@@ -7,6 +7,7 @@ one way: the column, the row, what was found, what is accepted and what to do.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from jaxtyping import Bool, Float, Shaped
 from narwhals.exceptions import DuplicateError
 
 __all__ = [
+    "CELL",
     "Column",
     "Table",
     "as_numbers",
@@ -26,7 +28,14 @@ __all__ = [
     "listed",
     "read_table",
     "shape_of",
+    "zone_rules",
 ]
+
+CELL = re.compile(r"(?P<column>'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"), row (?P<row>\d+)")
+"""How messages name a cell of a table, the column in quotes as Python has them."""
+
+FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})(?::?\d{2})?|pytz.FixedOffset\((-?\d+)\)")
+"""How zones that are always as far from UTC are called."""
 
 
 class Column(NamedTuple):
@@ -214,8 +223,14 @@ def _from_series(noun: str, series: nw.Series, name: str, zone: str | None) -> C
     if not isinstance(dtype, nw.Datetime) or dtype.time_zone is None:
         return _column(noun, series.to_numpy(), name, zone)
     foreign = zone not in (None, dtype.time_zone)
-    here = series.dt.convert_time_zone(_known_zone(noun, name, zone).key) if foreign else series
-    return Column(name, here.dt.replace_time_zone(None).to_numpy(), dtype.time_zone)
+    rules = _known_zone(noun, name, zone) if foreign else None
+    key = "UTC" if isinstance(rules, datetime.timezone) else getattr(rules, "key", None)
+    here = series if key is None else series.dt.convert_time_zone(key)
+    times = here.dt.replace_time_zone(None).to_numpy()
+    if isinstance(rules, datetime.timezone):
+        # Makes of frames call such zones by different names, so that it is done by hand.
+        times = times + np.timedelta64(rules.utcoffset(None), "s")
+    return Column(name, times, dtype.time_zone)
 
 
 def _from_time_objects(column: Column, noun: str, zone: str | None) -> Column:
@@ -238,7 +253,7 @@ def _from_time_objects(column: Column, noun: str, zone: str | None) -> Column:
     return Column(column.name, times, own)
 
 
-def _wall_clock(value: Any, rules: ZoneInfo | None) -> Any:
+def _wall_clock(value: Any, rules: datetime.tzinfo | None) -> Any:
     here = value if rules is None else value.astimezone(rules)
     return here.replace(tzinfo=None) if isinstance(here, datetime.datetime) else here
 
@@ -248,15 +263,35 @@ def _zone_of(value: Any) -> str | None:
     return None if zone is None else str(zone)
 
 
-def _known_zone(noun: str, name: str, zone: str | None) -> ZoneInfo:
-    """The rules of a named zone, to which other times can be converted."""
+def _known_zone(noun: str, name: str, zone: str | None) -> datetime.tzinfo:
+    """The rules of a zone to which other times can be converted."""
     try:
-        return ZoneInfo(str(zone))
-    except (KeyError, ValueError, OSError) as error:
+        return zone_rules(str(zone))
+    except ValueError as error:
         raise ValueError(
             f"{noun} {name!r}: found times in another zone than {zone}, and {zone} is not a named "
             'zone they could be converted to. Convert all times to one named zone ("UTC", '
             '"Europe/Copenhagen", ...) first.'
+        ) from error
+
+
+def zone_rules(zone: str) -> datetime.tzinfo:
+    """The rules of a time zone: one that has a name, or is always as far from UTC.
+
+    >>> [str(zone_rules(name)) for name in ("+02:00", "UTC-03:30", "Europe/Berlin")]
+    ['UTC+02:00', 'UTC-03:30', 'Europe/Berlin']
+    """
+    fixed = FIXED.fullmatch(zone)
+    if fixed is not None:
+        minutes = int(fixed[4] or 60 * int(fixed[2] or 0) + int(fixed[3] or 0))
+        ahead = datetime.timedelta(minutes=-minutes if fixed[1] == "-" else minutes)
+        return datetime.timezone(ahead)
+    try:
+        return ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(
+            f'Time zone: found {zone!r}. Accepted are names such as "UTC" or '
+            '"Europe/Copenhagen", and offsets such as "+02:00". Convert the times to one of these.'
         ) from error
 
 

@@ -79,7 +79,7 @@ def prepared(file: Path, training: Training, files: Files) -> Ready:
     source = source_of(file, files)
     if training.load is None:
         model = _unfitted(training)
-        plan = plan_of_options(training, source.header())
+        plan = plan_of_options(training, source.header(), str(file))
     else:
         from sklearn.base import clone
 
