@@ -214,7 +214,7 @@ def test_a_model_that_ignores_bounds_has_lost_nothing(model):
 def test_a_forecast_goes_on_by_the_wall_clock(world, model):
     dry = model.forecast(3, inputs={"rain": [0.0, 0.0, 0.0]})
     assert list(dry.columns)[:4] == ["time", "station_1", "station_1_low", "station_1_high"]
-    assert str(dry["time"].dtype) == "datetime64[us, Europe/Berlin]"
+    assert str(dry["time"].dtype) == "datetime64[s, Europe/Berlin]"
     assert dry["time"][0] == pd.Timestamp("2024-06-07 00:00", tz="Europe/Berlin")
     frame = pd.DataFrame({"time": dry["time"], "rain": 0.0})
     np.testing.assert_allclose(dry["station_2"], model.predict(frame)["station_2"])

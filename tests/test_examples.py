@@ -10,7 +10,7 @@ import censored_gp
 
 # Their examples fit models, which takes a while to compile.
 FITS = ("answers", "comparison", "diagnose", "estimator", "files", "plotting", "presets")
-FITS += ("questions", "report")
+FITS += ("forecasts", "questions", "report")
 
 
 def modules():

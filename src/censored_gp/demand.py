@@ -55,7 +55,7 @@ def clock(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Shaped[np.ndarr
     if not times:
         raise ValueError(
             f"The inputs ({listed(columns.names)}) have no column of times. Accepted is a model "
-            "that was fitted with one. For groups of your own give by=[...], a label for each row."
+            "that was fitted with one. For groups or windows of your own give a label for each row."
         )
     origin = np.asarray(columns.origin[times[0]]).astype("datetime64[s]")
     seconds = np.round(inputs[:, times[0]] * 3600.0).astype(np.int64)
