@@ -80,6 +80,15 @@ class Rows:
     """The row of the model that a row of the table is about; -1: none."""
     output: Int[np.ndarray, " K"] | None = None
     """The output that a row of a long table is about; None: the table is wide."""
+    table: Any = field(init=False, default=None, repr=False, compare=False)
+    """The training table itself, as long as the program runs: to group its rows by any column."""
+
+    def of(self, table: Opened) -> Rows:
+        """Keep the table that the rows are of."""
+        # Later changes to a frame of pandas do not reach a copy, which takes no room until then.
+        own = table.native.copy(deep=False) if table.make == "pandas" else table.native
+        object.__setattr__(self, "table", own)
+        return self
 
 
 ALL_EXACT = Spec()
@@ -119,7 +128,7 @@ def read_training(
     layout = Layout(names, time, others, make=table.make, spec=_lasting(spec))
     if by is None:
         seen = read_cells(table, names, spec)
-        rows = Rows(Kept.of(_keys(table, layout)), np.arange(len(table)))
+        rows = Rows(Kept.of(_keys(table, layout)), np.arange(len(table))).of(table)
         return Training(layout, rows, _inputs(table, layout), seen)
     return _read_long(table, layout, by, spec)
 
@@ -139,7 +148,7 @@ def _read_long(table: Opened, wide: Layout, by: Any, spec: Spec) -> Training:
     seen = _spread(cells, (len(first), len(distinct)), (row, output), distinct)
     inputs = {str(label): taken(column, first) for label, column in columns.items()}
     keys = Kept.of(_keys(table, layout))
-    return Training(layout, Rows(keys, row, output), inputs, seen)
+    return Training(layout, Rows(keys, row, output).of(table), inputs, seen)
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ __all__ = [
     "Opened",
     "ResultTable",
     "build",
+    "group_labels",
     "in_zone",
     "is_table",
     "labels_of",
@@ -137,6 +138,21 @@ def labels_of(table: Opened, label: Any) -> list[Any]:
             "row. Drop the row or fill in the name."
         )
     return [value.item() if isinstance(value, np.generic) else value for value in found]
+
+
+def group_labels(table: Opened, label: Any) -> Shaped[np.ndarray, " N"]:
+    """Return a column as labels of groups: whole numbers, times by the wall clock, or words.
+
+    >>> group_labels(open_table({"store": [7.0, 8.0], "sky": ["wet", None]}), "store")
+    array([7, 8])
+    """
+    column = table.column(label, "by")
+    values = column.values if is_time(column) else plain(table.raw(label, "by"))
+    if values.dtype.kind == "f" and np.all(np.isfinite(values) & (values == np.round(values))):
+        return values.astype(np.int64)
+    if values.dtype.kind != "O":
+        return values
+    return np.array(["missing" if is_missing(value) else str(value) for value in values])
 
 
 def make_table(keys: Any, index: Int[np.ndarray, " K"] | None, columns: Mapping[Any, Any]) -> Any:

@@ -18,7 +18,7 @@ from censored_gp import demand, diagnose
 from censored_gp.answers import drawn_in_parts
 from censored_gp.diagnose import Diagnosis
 from censored_gp.forecasts import Forecasts
-from censored_gp.natives import build
+from censored_gp.natives import Opened, build, group_labels, open_table
 from censored_gp.posterior import Posterior
 from censored_gp.summary import Coregionalization, coregionalization, describe, prior_correlation
 
@@ -55,8 +55,10 @@ class Questions(Forecasts):
         Parameters
         ----------
         by : None, str, list of str, or array
-            "output", "hour", "weekday", "date", "month", several of these, or a label for each
-            row; None: one total.
+            "output", "hour", "weekday", "date", "month", columns of the training table, several
+            of these, or a label for each row; None: one total. A column that is called like one
+            of the five words is given as labels: `by=table["hour"]`. A model that was loaded has
+            the columns of its time and inputs only.
         probability : float
             How probably the interval from `lost_low` to `lost_high` holds the truth.
         samples : int
@@ -87,8 +89,9 @@ class Questions(Forecasts):
                 "Fit one that uses the bounds, such as HMOCGP."
             )
         known = self.observations_
+        label, by_column = self._output_label(), self._column_cells
         groups = demand.group_cells(
-            self._per_cell(by), self._labels(), self._clock, known.shape, self._output_label()
+            self._per_cell(by), self._labels(), self._clock, known.shape, label, by_column
         )
         lost = self._lost_cells(samples, self._seed(self._fixed(random_state)))
         return self._table(demand.lost_demand(known, lost, groups, probability))
@@ -183,3 +186,26 @@ class Questions(Forecasts):
         cells = np.full(self.observations_.shape, labels[0], dtype=labels.dtype)
         cells[rows.row, rows.output] = labels
         return cells
+
+    def _column_cells(self, name: str) -> Shaped[np.ndarray, "N D"] | None:
+        """Return what a column of the training table has for each cell; None: no such column."""
+        table = None if self._rows is None else self._table_with(name)
+        if table is not None:
+            labels = self._per_cell(group_labels(table, name))
+        elif name in self.columns_.groups:
+            values = self.columns_.values(name, self._inputs)
+            labels = group_labels(open_table({name: values}), name)
+        else:
+            return None
+        shape = self.observations_.shape
+        return labels if labels.ndim == 2 else np.broadcast_to(labels[:, None], shape)
+
+    def _table_with(self, name: str) -> Opened | None:
+        """Return the training table, or what a file kept of it, if it has a column."""
+        assert self._rows is not None
+        whole, keys = self._rows.table, self._rows.keys
+        for native in (whole, keys.table() if keys.labels else None):
+            table = None if native is None else open_table(native)
+            if table is not None and table.has(name):
+                return table
+        return None

@@ -223,14 +223,8 @@ def _from_series(noun: str, series: nw.Series, name: str, zone: str | None) -> C
     if not isinstance(dtype, nw.Datetime) or dtype.time_zone is None:
         return _column(noun, series.to_numpy(), name, zone)
     foreign = zone not in (None, dtype.time_zone)
-    rules = _known_zone(noun, name, zone) if foreign else None
-    key = "UTC" if isinstance(rules, datetime.timezone) else getattr(rules, "key", None)
-    here = series if key is None else series.dt.convert_time_zone(key)
-    times = here.dt.replace_time_zone(None).to_numpy()
-    if isinstance(rules, datetime.timezone):
-        # Makes of frames call such zones by different names, so that it is done by hand.
-        times = times + np.timedelta64(rules.utcoffset(None), "s")
-    return Column(name, times, dtype.time_zone)
+    here = series.dt.convert_time_zone(_known_zone(noun, name, zone).key) if foreign else series
+    return Column(name, here.dt.replace_time_zone(None).to_numpy(), dtype.time_zone)
 
 
 def _from_time_objects(column: Column, noun: str, zone: str | None) -> Column:
@@ -253,7 +247,7 @@ def _from_time_objects(column: Column, noun: str, zone: str | None) -> Column:
     return Column(column.name, times, own)
 
 
-def _wall_clock(value: Any, rules: datetime.tzinfo | None) -> Any:
+def _wall_clock(value: Any, rules: ZoneInfo | None) -> Any:
     here = value if rules is None else value.astimezone(rules)
     return here.replace(tzinfo=None) if isinstance(here, datetime.datetime) else here
 
@@ -263,11 +257,14 @@ def _zone_of(value: Any) -> str | None:
     return None if zone is None else str(zone)
 
 
-def _known_zone(noun: str, name: str, zone: str | None) -> datetime.tzinfo:
-    """The rules of a zone to which other times can be converted."""
+def _known_zone(noun: str, name: str, zone: str | None) -> ZoneInfo:
+    """The rules of a named zone, to which other times can be converted.
+
+    An offset is none: what is an hour off in winter would be taken for the same hour of the day.
+    """
     try:
-        return zone_rules(str(zone))
-    except ValueError as error:
+        return ZoneInfo(str(zone))
+    except (KeyError, ValueError, OSError) as error:
         raise ValueError(
             f"{noun} {name!r}: found times in another zone than {zone}, and {zone} is not a named "
             'zone they could be converted to. Convert all times to one named zone ("UTC", '

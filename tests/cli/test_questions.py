@@ -83,3 +83,19 @@ def test_no_output_is_written_over_by_the_interval_of_another():
     found = side_by_side((), {"": first, "_low": low, "_high": low}).to_pylist()[0]
     assert (found["a"], found["a_low"]) == (1.0, 9.0)
     assert (found["a_interval_low"], found["a_low_interval_low"]) == (0.5, 8.0)
+
+
+def test_lost_demand_can_be_grouped_by_columns(here, run):
+    line = "lost-demand bikes.csv --outputs station_1 --time time --censored station_1_empty "
+    line += "--model cgp --iterations 1 --samples 5 --group weekday,rain --output -"
+    result = succeeded(run(line))
+    header, *rows = result.stdout.splitlines()
+    assert header.startswith("weekday,rain,observed")
+    rain = {line.split(",")[1] for line in (here / "bikes.csv").read_text().splitlines()[1:]}
+    assert len({row.split(",")[1] for row in rows}) == len(rain)
+    after = succeeded(run("lost-demand --load bikes.cgp --group time --samples 5 --output -"))
+    assert len(after.stdout.splitlines()) == 49
+    for given in ("bikes.csv --outputs station_1 --time time", "--load bikes.cgp"):
+        refused = run(f"lost-demand {given} --group crew")
+        assert refused.exit_code == 2
+        assert "Error: --group: found 'crew'. Accepted are" in refused.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,11 +49,13 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def fitted(file: Path | None, training: Training, files: Files) -> Fitted:
+def fitted(
+    file: Path | None, training: Training, files: Files, also: tuple[str, ...] = ()
+) -> Fitted:
     """Return the model that a command is about, fitted if it has not been, and kept if asked for.
 
     Of a model file nothing is fitted, unless a table is given as well: then its settings are
-    fitted to that.
+    fitted to that. Columns that are read `also` are there to be asked about.
     """
     check_save(training.save)
     if file is None:
@@ -61,7 +64,7 @@ def fitted(file: Path | None, training: Training, files: Files) -> Fitted:
         model = _loaded(training)
         done = Fitted(model, plan_of_layout(model, str(training.load)))
     else:
-        done = _fit(prepared(file, training, files), files)
+        done = _fit(prepared(file, training, files, also), files)
     if training.save is not None:
         done.model.save(training.save)
         say(f"Model: {training.save}")
@@ -74,7 +77,7 @@ def check_save(path: Path | None) -> None:
         raise BadInput(f"--save: {path} is a folder, or is in a folder that does not exist.")
 
 
-def prepared(file: Path, training: Training, files: Files) -> Ready:
+def prepared(file: Path, training: Training, files: Files, also: tuple[str, ...] = ()) -> Ready:
     """Read a table for a model by the options, or by the layout of a model file."""
     source = source_of(file, files)
     if training.load is None:
@@ -89,7 +92,9 @@ def prepared(file: Path, training: Training, files: Files) -> Ready:
         # Known before anything is read, of a long table only after.
         shape = (source.count_rows(), len(plan.outputs))
         memory.check_fitting(str(file), shape, model, not files.ignore_memory)
-    wanted = source.read(plan.roles(), not files.ignore_memory)
+    roles = plan.roles()
+    roles = dataclasses.replace(roles, inputs=(*roles.inputs, *also))
+    wanted = source.read(roles, not files.ignore_memory)
     if plan.only:
         wanted = wanted.only(str(plan.by), plan.only)
     return Ready(wanted, plan, model)
