@@ -129,10 +129,11 @@ def test_flags_of_some_outputs_only():
 
 
 def test_flags_in_words_and_flags_of_detection_limits():
-    table = {"x": [1.0, 2, 3], "y": [5.0, 6, 7], "flag": ["true", "False", "TRUE"]}
-    for side, kind in (("right", "is_right"), ("left", "is_left")):
-        read = read_training(table, "y", inputs="x", spec=Spec(censored="flag", side=side))
-        assert getattr(read.observations, kind)[:, 0].tolist() == [True, False, True]
+    for yes, no in (("true", "False"), ("Yes", "no"), ("y", "N"), ("T", "f"), ("1", "0.0")):
+        table = {"x": [1.0, 2, 3], "y": [5.0, 6, 7], "flag": [yes, no, yes.upper()]}
+        for side, kind in (("right", "is_right"), ("left", "is_left")):
+            read = read_training(table, "y", inputs="x", spec=Spec(censored="flag", side=side))
+            assert getattr(read.observations, kind)[:, 0].tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(

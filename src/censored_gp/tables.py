@@ -19,6 +19,7 @@ from narwhals.exceptions import DuplicateError
 
 __all__ = [
     "CELL",
+    "FLAG_WORDS",
     "Column",
     "Table",
     "as_numbers",
@@ -33,6 +34,13 @@ __all__ = [
 
 CELL = re.compile(r"(?P<column>'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"), row (?P<row>\d+)")
 """How messages name a cell of a table, the column in quotes as Python has them."""
+
+FLAG_WORDS = {
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), 0),
+    **dict.fromkeys(("-1", "-1.0"), -1),
+}
+"""What a flag may be in text, in small letters: in tables and in files."""
 
 FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})(?::?\d{2})?|pytz.FixedOffset\((-?\d+)\)")
 """How zones that are always as far from UTC are called."""

@@ -7,15 +7,9 @@ from typing import Any
 from censored_gp.cli.arrow import compute
 from censored_gp.cli.problems import BadInput, first_failure
 from censored_gp.cli.times import Place, as_times, refuse_unread
+from censored_gp.tables import FLAG_WORDS
 
 __all__ = ["as_flags", "as_input", "as_labels", "as_numbers", "as_time"]
-
-FLAGS = {
-    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
-    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), 0),
-    **dict.fromkeys(("-1", "-1.0"), -1),
-}
-"""What a flag may be in text, in small letters."""
 
 
 def as_numbers(column: Any, place: Place) -> Any:
@@ -59,14 +53,14 @@ def as_flags(column: Any, place: Place) -> Any:
     column = _plain(column)
     words = pc.cast(column, pa.string())
     small = pc.utf8_lower(pc.utf8_trim_whitespace(words))
-    found = pc.index_in(small, pa.array(list(FLAGS)))
+    found = pc.index_in(small, pa.array(list(FLAG_WORDS)))
     refuse_unread(
         words,
         found,
         place,
         "Accepted as a flag are true, yes or 1 (censored) and false, no or 0 (exact).",
     )
-    return pc.take(pa.array(list(FLAGS.values()), pa.float64()), found)
+    return pc.take(pa.array(list(FLAG_WORDS.values()), pa.float64()), found)
 
 
 def as_time(column: Any, place: Place, zone: str | None) -> Any:
