@@ -130,15 +130,12 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
 
 def _numbers_or_words(column: Column) -> Numbers:
     """Return flags as numbers, or say which words are accepted."""
-    words = (
-        [isinstance(value, str) for value in column.values] if column.values.dtype == object else []
-    )
-    if any(words):
-        row = words.index(True)
-        raise ValueError(
-            f"Flag {column.name!r}, row {row}: found {column.values[row]!r}. Accepted are true, yes "
-            "or 1 (censored) and false, no or 0 (exact). Correct the flag."
-        )
+    for row, value in enumerate(column.values if column.values.dtype == object else ()):
+        if isinstance(value, str):
+            raise ValueError(
+                f"Flag {column.name!r}, row {row}: found {value!r}. Accepted are true, yes or 1 "
+                "(censored) and false, no or 0 (exact). Correct the flag."
+            )
     return as_numbers(column, "Flag")
 
 

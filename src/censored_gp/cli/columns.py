@@ -7,7 +7,6 @@ from typing import Any
 from censored_gp.cli.arrow import compute
 from censored_gp.cli.problems import BadInput, first_failure
 from censored_gp.cli.times import Place, as_times, refuse_unread
-from censored_gp.tables import FLAG_WORDS
 
 __all__ = ["as_flags", "as_input", "as_labels", "as_numbers", "as_time"]
 
@@ -48,6 +47,9 @@ def as_flags(column: Any, place: Place) -> Any:
     [1.0, 0.0, None]
     """
     import pyarrow as pa
+
+    # Imported when asked for: the help must not wait for it.
+    from censored_gp.tables import FLAG_WORDS
 
     pc = compute()
     column = _plain(column)

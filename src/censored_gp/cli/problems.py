@@ -15,8 +15,6 @@ from typing import Any
 
 import typer
 
-from censored_gp.tables import CELL
-
 __all__ = ["BadInput", "Interrupted", "explained", "first_failure", "located", "say"]
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -97,6 +95,9 @@ def located(
     except BadInput:
         raise
     except ValueError as error:
+        # Imported when asked for: the help must not wait for it.
+        from censored_gp.tables import CELL
+
         words = str(error)
         if not words.startswith(only):
             raise

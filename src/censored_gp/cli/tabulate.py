@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from censored_gp.cli.arrow import require_pyarrow
-from censored_gp.natives import names_of_ends
 
 __all__ = ["as_arrow", "side_by_side"]
 
@@ -37,6 +36,9 @@ def side_by_side(keys: tuple[str, ...], tables: dict[str, Any]) -> Any:
     >>> side_by_side(("t",), {"": mean, "_low": low}).to_pylist()
     [{'t': 1, 'a': 2.0, 'a_low': 1.5}]
     """
+    # Imported when asked for: the help must not wait for it.
+    from censored_gp.natives import names_of_ends
+
     each = {end: as_arrow(table) for end, table in tables.items()}
     first = next(iter(each.values()))
     columns = {name: first[name] for name in first.column_names if name in keys}
