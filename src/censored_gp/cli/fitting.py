@@ -112,6 +112,9 @@ def _fit(ready: Ready, files: Files) -> Fitted:
         model.set_params(progress=sys.stderr.isatty()).fit(wanted.table, **plan.arguments())
     if model.report_.status == "interrupted":
         raise Interrupted
+    if files.where:
+        # Kept with the model, so that a report can say what it is about.
+        model.where_ = tuple(map(_pair, files.where))
     return Fitted(model, plan)
 
 
