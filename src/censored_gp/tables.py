@@ -226,6 +226,10 @@ def _column(noun: str, values: nw.Series | np.ndarray, name: str, zone: str | No
 
 def _from_series(noun: str, series: nw.Series, name: str, zone: str | None) -> Column:
     dtype = series.dtype
+    if dtype == nw.Decimal:
+        # One by one: casting a whole column is off by a last bit here and there.
+        numbers = [np.nan if value is None else float(value) for value in series.to_list()]
+        return Column(name, np.array(numbers, dtype=np.float64))
     if dtype == nw.Boolean or dtype.is_numeric():
         return Column(name, series.cast(nw.Float64).to_numpy())
     if not isinstance(dtype, nw.Datetime) or dtype.time_zone is None:

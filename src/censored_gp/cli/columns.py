@@ -26,6 +26,8 @@ def as_numbers(column: Any, place: Place) -> Any:
     if not text and not _is_numeric(column.type):
         raise BadInput(f"{place(0)}: found the type {column.type}. Accepted are numbers.")
     column = pc.utf8_trim_whitespace(column) if text else column
+    if pa.types.is_decimal(column.type):
+        column = pc.cast(column, pa.string())  # as numbers at once they would be off by a last bit
     try:
         return pc.cast(column, pa.float64())
     except pa.ArrowInvalid as error:
