@@ -1,10 +1,12 @@
 """Times that come next, and inputs for them."""
 
+import datetime as dt
+
 import numpy as np
-import polars as pl
+import pandas as pd
 import pytest
 
-from censored_gp.ahead import known_inputs, scenarios, times_ahead
+from censored_gp.ahead import drawn_stretches, numbers_ahead, scenarios, times_ahead
 from censored_gp.inputs import read_inputs
 
 
@@ -48,10 +50,79 @@ def test_hours_are_hours_and_days_are_days_when_the_clock_changes():
     assert set(np.diff(instant).astype(int) // 3600) == {24, 25}
 
 
-@pytest.mark.parametrize("given", [{}, {"periods": 1, "until": "2025"}, {"until": "2020"}])
-def test_how_far_must_be_said(given):
-    with pytest.raises(ValueError, match="forecast: found"):
+@pytest.mark.parametrize("zone", ["+02:00", "UTC+02:00", "pytz.FixedOffset(120)"])
+def test_a_zone_may_be_an_offset(zone):
+    wall, instant = times_ahead(hourly("2024-04-01T00", 10), 1, zone=zone)
+    assert (str(wall[0]), str(instant[0])) == ("2024-04-01T10:00:00", "2024-04-01T08:00:00")
+
+
+def test_a_zone_that_nobody_knows_is_told():
+    with pytest.raises(ValueError, match=r"Time zone: found 'tzlocal\(\)'. Accepted are names"):
+        times_ahead(hourly("2024-04-01T00", 10), 1, zone="tzlocal()")
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        "2024-04-01T12:30",
+        "2024-04-01T11:30+01:00",
+        "2024-04-01 10:30Z",
+        dt.datetime(2024, 4, 1, 10, 30, tzinfo=dt.UTC),
+        pd.Timestamp("2024-04-01T12:30", tz="+02:00"),
+        np.datetime64("2024-04-01T12:30:00", "ns"),
+    ],
+    ids=str,
+)
+def test_a_last_time_with_a_zone_is_that_moment(until):
+    wall, _ = times_ahead(hourly("2024-04-01T00", 10), until=until, zone="+02:00")
+    assert str(wall[-1]) == "2024-04-01T12:00:00"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "forecast: found periods=None and until=None"),
+        ({"periods": 1, "until": "2025"}, "forecast: found periods=1"),
+        ({"until": "2020"}, "until: found no time after 2024-06-03T09:00:00 up to 2020"),
+        ({"until": "foo"}, "until: found 'foo'. Accepted is a time, such as 2024-06-03"),
+        ({"until": pd.NaT}, "until: found 'NaT'"),
+        ({"until": "2024-06-04T00:00+02:00"}, "a time with a zone, where the times .* have none"),
+        ({"until": "3024-06"}, "further ahead than 100000 steps"),
+        ({"periods": 2.5}, "periods: found 2.5. Accepted is a whole number"),
+        ({"periods": 0}, "periods: found 0"),
+        ({"periods": "3"}, "periods: found '3'"),
+        ({"periods": 10**9}, "periods: found 1000000000"),
+    ],
+    ids=str,
+)
+def test_how_far_must_be_said(given, words):
+    with pytest.raises(ValueError, match=words):
         times_ahead(hourly("2024-06-03T00", 10), **given)
+
+
+def test_times_that_are_numbers_go_on_too():
+    past = np.arange(0, 10) * 0.1
+    np.testing.assert_allclose(numbers_ahead(past, 2), [1.0, 1.1])
+    np.testing.assert_allclose(numbers_ahead(past, until=1.2), [1.0, 1.1, 1.2])
+    for until, words in (
+        ("noon", "Accepted is a number"),
+        (0.5, "no time after"),
+        (1e9, "further"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            numbers_ahead(past, until=until)
+    with pytest.raises(ValueError, match="one time only"):
+        numbers_ahead(np.zeros(3), 1)
+
+
+def test_where_times_are_numbers_unknown_inputs_are_a_stretch_of_the_past():
+    past = np.array([2.0, 0.0, 1.0])
+    inputs = np.column_stack([past, 10 * past])
+    matrix = np.array([[3.0, np.nan], [4.0, np.nan]])
+    found = drawn_stretches(past, inputs, matrix, 20, np.random.default_rng(0))
+    pairs = {tuple(rows) for rows in found[:, :, 1].tolist()}
+    assert pairs == {(0.0, 10.0), (10.0, 20.0), (20.0, 0.0)}
+    np.testing.assert_array_equal(found[:, :, 0], np.tile([3.0, 4.0], (20, 1)))
 
 
 def test_one_time_has_no_spacing():
@@ -64,16 +135,6 @@ TABLE = {
     "heat": np.arange(24.0 * 15),
     "sky": ["wet" if day % 2 else "dry" for day in range(15) for _ in range(24)],
 }
-
-
-@pytest.mark.parametrize("make", [dict, pl.DataFrame])
-def test_inputs_that_are_given_are_used(make):
-    _, columns = read_inputs(TABLE)
-    matrix = known_inputs(make({"sky": ["wet", "dry"]}), columns, 2)
-    assert np.isnan(matrix[:, :2]).all()
-    np.testing.assert_allclose(matrix[0, 2:] - matrix[1, 2:], [-1.0, 1.0])
-    with pytest.raises(ValueError, match="found the columns 'snow'"):
-        known_inputs({"snow": [1.0]}, columns, 1)
 
 
 def test_unknown_inputs_come_from_one_day_of_the_past_at_the_same_hour():

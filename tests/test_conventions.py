@@ -22,7 +22,8 @@ LAYERS = (
     *("likelihoods", "prior", "model", "posterior", "inference", "mixture", "nodes", "predict"),
     *("crps", "scoring", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
-    *("summary", "progress", "files", "answers", "demand", "ahead", "diagnose", "questions"),
+    *("summary", "progress", "files", "answers", "demand", "ahead", "futures", "forecasts"),
+    *("diagnose", "questions"),
     *("estimator", "presets", "comparison"),
     *("plotting", "report", "fleet", "paper", "demo", "cli"),
 )

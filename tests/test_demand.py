@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from censored_gp import CensoredGP, Observations, demand, simulate
+from censored_gp import CensoredGP, Observations, demand, load, simulate
+from censored_gp.frames import read_training
 from censored_gp.inputs import read_inputs
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.predict import drawn_in_parts, draws
 from censored_gp.questions import LATEST
+from censored_gp.readings import Spec
 
 TIMES = np.datetime64("2024-06-02T22", "h") + np.arange(6)  # from Sunday into Monday
 KNOWN = Observations.from_flags(
@@ -140,6 +142,10 @@ def frame(world):
         {
             "time": pd.Series(world.time).dt.tz_localize("Europe/Berlin"),
             "rain": world.rain,
+            "sky": np.where(world.rain > 0, "wet", None),
+            "crew": np.arange(len(world.time)) % 3,
+            "hour": "mine",
+            "lost": 0,
             **{name: world.observed[:, d] for d, name in enumerate(world.names)},
         }
     )
@@ -166,6 +172,44 @@ def test_a_model_tells_what_was_lost(world, model):
     assert parts.sum() > total["lost_high"][0] - total["lost_low"][0]
     again = model.lost_demand(samples=300, random_state=5)
     assert again["lost"][0] != total["lost"][0]
+
+
+def test_any_column_of_the_table_makes_groups(world, frame, model, tmp_path):
+    by_crew = model.lost_demand("crew", samples=50)
+    assert by_crew["crew"].tolist() == [0, 1, 2]
+    per_row = model.lost_demand(frame["crew"], samples=50)
+    np.testing.assert_array_equal(by_crew["lost"], per_row["lost"])
+    both = model.lost_demand(["output", "sky"], samples=50)
+    assert both[["output", "sky"]].value_counts().max() == 1
+    assert set(both["sky"]) == {"wet", "missing"}
+    assert both["cells"].sum() == by_crew["cells"].sum()
+    by_rain = model.lost_demand("rain", samples=50)
+    assert by_rain["rain"].tolist() == sorted(frame["rain"].unique())
+    # Words go before columns of the same name, whose values can be given.
+    assert len(model.lost_demand("hour", samples=50)) == 24
+    assert model.lost_demand(frame["hour"], samples=50)["group"].tolist() == ["mine"]
+    with pytest.raises(ValueError, match="the column 'lost', a name that a figure"):
+        model.lost_demand("lost")
+    loaded = load(model.save(tmp_path / "m"))
+    again = loaded.lost_demand("rain", samples=50)
+    pd.testing.assert_frame_equal(again, by_rain)
+    with pytest.raises(ValueError, match=r"by: found 'crew'.*of a model from a file"):
+        loaded.lost_demand("crew")
+
+
+def test_a_column_of_a_long_table_has_labels_of_its_own_for_each_cell(world, frame, model):
+    parts = [frame.assign(station=name, n=frame[name], id=d) for d, name in enumerate(world.names)]
+    long = pd.concat(parts).assign(full=world.censored.T.reshape(-1)).sample(frac=1, random_state=0)
+    twin = CensoredGP("poisson", heteroscedastic=False)
+    twin.__dict__ |= vars(model)
+    read = read_training(long, "n", by="station", time="time", inputs="rain",
+                         spec=Spec(censored="full"))  # fmt: skip
+    twin.layout_, twin._rows = read.layout, read.rows
+    twin.observations_ = read.observations
+    order = list(world.names) == list(read.observations.names)
+    cells = twin._column_cells("id")
+    assert (cells == ([0, 1] if order else [1, 0])).all()
+    np.testing.assert_array_equal(twin._column_cells("rain")[:, 0], world.rain)
 
 
 def lost_at_once(model, **settings):
@@ -214,7 +258,7 @@ def test_a_model_that_ignores_bounds_has_lost_nothing(model):
 def test_a_forecast_goes_on_by_the_wall_clock(world, model):
     dry = model.forecast(3, inputs={"rain": [0.0, 0.0, 0.0]})
     assert list(dry.columns)[:4] == ["time", "station_1", "station_1_low", "station_1_high"]
-    assert str(dry["time"].dtype) == "datetime64[us, Europe/Berlin]"
+    assert str(dry["time"].dtype) == "datetime64[s, Europe/Berlin]"
     assert dry["time"][0] == pd.Timestamp("2024-06-07 00:00", tz="Europe/Berlin")
     frame = pd.DataFrame({"time": dry["time"], "rain": 0.0})
     np.testing.assert_allclose(dry["station_2"], model.predict(frame)["station_2"])

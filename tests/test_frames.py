@@ -129,10 +129,11 @@ def test_flags_of_some_outputs_only():
 
 
 def test_flags_in_words_and_flags_of_detection_limits():
-    table = {"x": [1.0, 2, 3], "y": [5.0, 6, 7], "flag": ["true", "False", "TRUE"]}
-    for side, kind in (("right", "is_right"), ("left", "is_left")):
-        read = read_training(table, "y", inputs="x", spec=Spec(censored="flag", side=side))
-        assert getattr(read.observations, kind)[:, 0].tolist() == [True, False, True]
+    for yes, no in (("true", "False"), ("Yes", "no"), ("y", "N"), ("T", "f"), ("1", "0.0")):
+        table = {"x": [1.0, 2, 3], "y": [5.0, 6, 7], "flag": [yes, no, yes.upper()]}
+        for side, kind in (("right", "is_right"), ("left", "is_left")):
+            read = read_training(table, "y", inputs="x", spec=Spec(censored="flag", side=side))
+            assert getattr(read.observations, kind)[:, 0].tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -244,13 +245,23 @@ REFUSED = {
     "no rows": (wide()[:0], WIDE, {}, "found no rows"),
     "twice in a long table": (
         pd.concat([long(shuffled=False)] * 2, ignore_index=True), LONG, {},
-        rf"Output 'a', row {2 * N}: found time 2024-10-26.* again, after row 0 \({2 * N - 1} more",
+        rf"Time 'time', row {2 * N}: found 2024-10-26 22:00:00\+02:00 of output 'a' again, after "
+        rf"row 0 \({2 * N - 1} more",
     ),
     "inputs that disagree": (
         long(shuffled=False).assign(rain=np.arange(2.0 * N)), LONG, {},
         rf"Input 'rain', row {N}: found {N}.0, but 0.0 in row 0 of the same time",
     ),
     "no output named": (long().assign(station=None), LONG, {}, "Column 'station', row 0: found no"),
+    "a value of a long table": (
+        long(shuffled=False)[::-1].assign(n=lambda table: table["n"].where(table.index != 3, -1.0)),
+        LONG, {"likelihood": "gamma"},
+        rf"Output 'a' in column 'n', row {2 * N - 4}: found -1\. Gamma accepts",
+    ),
+    "an input of a long table": (
+        long(shuffled=False)[::-1].assign(rain=lambda t: t["rain"].where(t.index % N != 3, np.inf)),
+        LONG, {}, rf"Input 'rain', row {N - 4}: found inf",
+    ),
     "a long table of two outputs": (
         long(), {**LONG, "outputs": ["n", "full"]}, {}, "the one column of values"
     ),
@@ -262,8 +273,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(("table", "names", "spec", "words"), REFUSED.values(), ids=REFUSED)
 def test_bad_tables_are_refused_in_words(table, names, spec, words):
+    spec = dict(spec)
+    model = CensoredGP(spec.pop("likelihood", "gaussian"))
     with pytest.raises(ValueError, match=words):
-        CensoredGP().fit(table, **names, **spec)
+        model.fit(table, **names, **spec)
 
 
 def test_names_and_arrays_do_not_mix():

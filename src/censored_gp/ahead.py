@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
-from zoneinfo import ZoneInfo
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from censored_gp.inputs import Columns, hours_since, read_inputs
+from censored_gp.inputs import Columns, hours_since
 from censored_gp.kernels.spacing import spacing
-from censored_gp.tables import listed
+from censored_gp.tables import is_missing, zone_rules
 
-__all__ = ["known_inputs", "scenarios", "times_ahead"]
+__all__ = ["drawn_stretches", "numbers_ahead", "scenarios", "times_ahead"]
 
 Times = Shaped[np.ndarray, " N"]
 MOST_AHEAD = 100_000
 DAY, WEEK = 86_400, 604_800
+YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
+
+
+class Until(NamedTuple):
+    """The last time that is wanted: by the wall clock, or (with a zone of its own) in UTC."""
+
+    time: np.datetime64
+    by_wall: bool = True
+
+    def is_past(self, wall: np.datetime64, instant: np.datetime64) -> bool:
+        """Whether a time is after it."""
+        return bool((wall if self.by_wall else instant) > self.time)
 
 
 def times_ahead(
-    times: Times, periods: int | None = None, until: Any = None, zone: str | None = None
+    times: Times, periods: Any = None, until: Any = None, zone: str | None = None
 ) -> tuple[Times, Times]:
     """Return the times after the last one at the usual spacing, by the wall clock and in UTC.
 
@@ -32,31 +45,131 @@ def times_ahead(
     >>> print(times_ahead(past, 2)[0])
     ['2024-06-03T11:00:00' '2024-06-03T12:00:00']
     """
+    wanted = _checked_periods(periods, until)
+    last = Until(np.datetime64("9999", "s")) if until is None else _read_until(until, zone)
+    step = round(3600 * spacing(times.astype(np.int64) / 3600.0))
+    if step <= 0:
+        _refuse_one_time()
+    found: list[tuple[Any, Any]] = []
+    for wall, instant in _candidates(times, step, zone):
+        if len(found) >= wanted or last.is_past(wall, instant):
+            break
+        found.append((wall, instant))
+    else:
+        _refuse_too_far(until)
+    if not found:
+        _refuse_nothing(times.max(), until)
+    walls, instants = zip(*found, strict=True)
+    return np.array(walls, dtype="datetime64[s]"), np.array(instants, dtype="datetime64[s]")
+
+
+def _candidates(times: Times, step: int, zone: str | None) -> Iterator[tuple[Any, Any]]:
+    """Yield times after the last one that are of the usual times of the day or week."""
+    keep = _usual(times, step)
+    for number in range(1, MOST_AHEAD + 2):
+        wall, instant = _after(times.max(), number * step, zone, step)
+        if keep is None or _slot(wall, keep[0]) in keep[1]:
+            yield wall, instant
+
+
+def numbers_ahead(
+    numbers: Float[np.ndarray, " N"], periods: Any = None, until: Any = None
+) -> Float[np.ndarray, " H"]:
+    """Return what comes after the last of times that are numbers, at their usual spacing.
+
+    >>> numbers_ahead(np.array([0.0, 0.5, 1.0]), until=2.2)
+    array([1.5, 2. ])
+    """
+    wanted, step, last = _checked_periods(periods, until), spacing(numbers), numbers.max()
+    if step <= 0:
+        _refuse_one_time()
+    if until is not None:
+        if isinstance(until, bool) or not _is_number(until):
+            raise ValueError(
+                f"until: found {until!r}, where the times of the training data are numbers. "
+                "Accepted is a number."
+            )
+        # A hair is allowed for, as steps such as 0.1 do not add up to the last bit.
+        wanted = int(np.floor((float(until) - last) / step + 1e-9))
+        if wanted > MOST_AHEAD:
+            _refuse_too_far(until)
+    if wanted < 1:
+        _refuse_nothing(last, until)
+    return last + step * np.arange(1, wanted + 1)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False
+
+
+def _checked_periods(periods: Any, until: Any) -> int:
+    """Return how many times are wanted at most."""
     if (periods is None) == (until is None):
         raise ValueError(
             f"forecast: found periods={periods!r} and until={until!r}. Accepted is one: how many "
             "times ahead, or up to which time."
         )
-    step = round(3600 * spacing(times.astype(np.int64) / 3600.0))
-    if step <= 0:
-        raise ValueError("forecast: found one time only. Accepted are two or more to go on from.")
-    last = np.datetime64("9999") if until is None else np.datetime64(until, "s")
-    wanted = MOST_AHEAD if periods is None else int(periods)
-    keep = _usual(times, step)
-    found: list[tuple[Any, Any]] = []
-    for number in range(1, MOST_AHEAD):
-        wall, instant = _after(times.max(), number * step, zone, step)
-        if len(found) >= wanted or wall > last:
-            break
-        if keep is None or _slot(wall, keep[0]) in keep[1]:
-            found.append((wall, instant))
-    if not found:
+    if periods is None:
+        return MOST_AHEAD + 1
+    count = float(periods) if _is_number(periods) and not isinstance(periods, bool | str) else 0.0
+    if not count.is_integer() or not 1 <= count <= MOST_AHEAD:
         raise ValueError(
-            f"forecast: found no time after {times.max()} up to {until or periods}. Accepted is at "
-            "least one period, or a later time."
+            f"periods: found {periods!r}. Accepted is a whole number from 1 to {MOST_AHEAD}: how "
+            "many times ahead."
         )
-    walls, instants = zip(*found, strict=True)
-    return np.array(walls, dtype="datetime64[s]"), np.array(instants, dtype="datetime64[s]")
+    return int(count)
+
+
+def _read_until(until: Any, zone: str | None) -> Until:
+    """Read the last time that is wanted, in whatever way it is given."""
+    when = _as_datetime(until)
+    if when.tzinfo is None:
+        return Until(np.datetime64(when, "s"))
+    if zone is None:
+        raise ValueError(
+            f"until: found {str(until)!r}, a time with a zone, where the times of the training "
+            "data have none. Accepted is a time without a zone."
+        )
+    utc = when.astimezone(datetime.UTC).replace(tzinfo=None)
+    return Until(np.datetime64(utc, "s"), by_wall=False)
+
+
+def _as_datetime(until: Any) -> datetime.datetime:
+    if isinstance(until, datetime.datetime) and not is_missing(until):
+        return until
+    if isinstance(until, np.datetime64):
+        until = until.astype("datetime64[s]")
+    text = str(until).strip()
+    try:
+        if YEAR_OR_MONTH.fullmatch(text):
+            text = str(np.datetime64(text, "s"))
+        return datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(
+            f"until: found {text!r}. Accepted is a time, such as 2024-06-03, 2024-06-03T08:00 or "
+            "2024-06-03T08:00+02:00."
+        ) from error
+
+
+def _refuse_one_time() -> None:
+    raise ValueError("forecast: found one time only. Accepted are two or more to go on from.")
+
+
+def _refuse_nothing(last: Any, until: Any) -> None:
+    raise ValueError(
+        f"until: found no time after {last} up to {until}. Accepted is a time after the training "
+        "data."
+    )
+
+
+def _refuse_too_far(until: Any) -> None:
+    asked = "periods" if until is None else f"until: found {until}, which"
+    raise ValueError(
+        f"{asked} is further ahead than {MOST_AHEAD} steps. Accepted is something nearer."
+    )
 
 
 def _usual(times: Times, step: int) -> tuple[int, set[int]] | None:
@@ -79,45 +192,27 @@ def _after(
     later = last + np.timedelta64(seconds, "s")
     if zone is None:
         return later, later
-    rules, utc = ZoneInfo(zone), datetime.UTC
+    rules, utc = zone_rules(zone), datetime.UTC
     if step >= DAY:
-        instant = _wall(later).replace(tzinfo=rules).astimezone(utc)
-    else:
-        began = _wall(last).replace(tzinfo=rules).astimezone(utc)
-        instant = began + datetime.timedelta(seconds=seconds)
-        later = np.datetime64(instant.astimezone(rules).replace(tzinfo=None), "s")
+        return later, in_utc(later, rules)
+    began = _wall(last).replace(tzinfo=rules).astimezone(utc)
+    instant = began + datetime.timedelta(seconds=seconds)
+    later = np.datetime64(instant.astimezone(rules).replace(tzinfo=None), "s")
     return later, np.datetime64(instant.replace(tzinfo=None), "s")
+
+
+def in_utc(wall: np.datetime64, rules: datetime.tzinfo) -> np.datetime64:
+    """Return a time by the wall clock of a zone in UTC; of an hour that comes twice, the first.
+
+    >>> in_utc(np.datetime64("2024-06-03T08:00:00"), zone_rules("Europe/Berlin"))
+    np.datetime64('2024-06-03T06:00:00')
+    """
+    instant = _wall(wall).replace(tzinfo=rules).astimezone(datetime.UTC)
+    return np.datetime64(instant.replace(tzinfo=None), "s")
 
 
 def _wall(time: np.datetime64) -> datetime.datetime:
     return datetime.datetime.fromisoformat(str(time.astype("datetime64[s]")))
-
-
-def known_inputs(X: Any, columns: Columns, rows: int) -> Float[np.ndarray, "N C"]:
-    """Return the inputs that a table gives for the times ahead, NaN where it has no such column."""
-    matrix = np.full((rows, len(columns.names)), np.nan)
-    if X is None:
-        return matrix
-    given = {str(name): X[name] for name in (X if isinstance(X, dict) else _names(X))}
-    used = [source for source in columns.groups if source in given]
-    if not used:
-        raise ValueError(
-            f"inputs: found the columns {listed(given)}. Accepted are some of "
-            f"{listed(columns.groups)}."
-        )
-    values, _ = read_inputs({source: given[source] for source in used}, columns.only(used))
-    if len(values) != rows:
-        raise ValueError(
-            f"inputs: found {len(values)} row(s) for {rows} time(s) ahead. Accepted is one row for "
-            "each of them, in their order."
-        )
-    matrix[:, [c for source in used for c in columns.groups[source]]] = values
-    return matrix
-
-
-def _names(X: Any) -> list[Any]:
-    names = getattr(X, "column_names", None)
-    return list(X.columns if names is None else names)
 
 
 def scenarios(
@@ -134,8 +229,7 @@ def scenarios(
     are two such days or more, at the nearest time of the day: weather lasts, so hours are not
     drawn one by one.
     """
-    filled = np.repeat(matrix[None], count, axis=0)
-    open_ = np.flatnonzero(np.isnan(matrix).any(axis=0))
+    filled, open_ = _unfilled(matrix, count)
     own, days = past.astype("datetime64[D]"), ahead.astype("datetime64[D]")
     choices, weekday = np.unique(own), _weekday(np.unique(own))
     for day in np.unique(days):
@@ -146,6 +240,34 @@ def scenarios(
             like = _nearest(past, np.flatnonzero(own == source), ahead[rows])
             filled[k][np.ix_(rows, open_)] = inputs[np.ix_(like, open_)]
     return np.where(np.isnan(matrix), filled, matrix)
+
+
+def drawn_stretches(
+    past: Float[np.ndarray, " N"],
+    inputs: Float[np.ndarray, "N C"],
+    matrix: Float[np.ndarray, "H C"],
+    count: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "K H C"]:
+    """Fill what is not known of the inputs ahead with a stretch of the past that starts anywhere.
+
+    For times that are numbers, of which nobody knows what a day is. The past begins again where a
+    stretch passes its end.
+    """
+    filled, open_ = _unfilled(matrix, count)
+    order, rows = np.argsort(past, kind="stable"), np.arange(len(matrix))
+    for k, start in enumerate(rng.integers(len(past), size=count)):
+        like = order[(start + rows) % len(past)]
+        filled[k][np.ix_(rows, open_)] = inputs[np.ix_(like, open_)]
+    return np.where(np.isnan(matrix), filled, matrix)
+
+
+def _unfilled(
+    matrix: Float[np.ndarray, "H C"], count: int
+) -> tuple[Float[np.ndarray, "K H C"], Int[np.ndarray, " U"]]:
+    """Return copies of the inputs ahead, and the columns of which something is not known."""
+    unknown = np.flatnonzero(np.isnan(matrix).any(axis=0))
+    return np.repeat(matrix[None], count, axis=0), unknown
 
 
 def _weekday(days: Any) -> Any:

@@ -29,6 +29,11 @@ __all__ = [
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 EVERY = "all outputs"
+FIGURES = (
+    *("observed", "demand", "lost", "lost_low", "lost_high", "share", "share_low", "share_high"),
+    *("cells", "censored"),
+)
+"""Columns of a table of lost demand, beside those of its groups."""
 Table = dict[str, Any]
 """Columns by name, all of one length."""
 Labels = Shaped[np.ndarray, "N D"]
@@ -55,7 +60,7 @@ def clock(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Shaped[np.ndarr
     if not times:
         raise ValueError(
             f"The inputs ({listed(columns.names)}) have no column of times. Accepted is a model "
-            "that was fitted with one. For groups of your own give by=[...], a label for each row."
+            "that was fitted with one. For groups or windows of your own give a label for each row."
         )
     origin = np.asarray(columns.origin[times[0]]).astype("datetime64[s]")
     seconds = np.round(inputs[:, times[0]] * 3600.0).astype(np.int64)
@@ -68,10 +73,12 @@ def group_cells(
     times: Any,
     shape: tuple[int, int],
     output_label: str = "output",
+    column: Any = None,
 ) -> Groups:
-    """Put cells into groups: by output, by a part of their time, or by labels of their own.
+    """Put cells into groups: by output, by a part of their time, a column, or labels of their own.
 
-    `times` is a function that returns the time of each row; it is called if it is needed.
+    `times` is a function that returns the time of each row; it is called if it is needed. `column`
+    is one that returns the label of every cell by the name of a column, None if there is no such.
 
     >>> groups = group_cells("output", ["a", "b"], None, (3, 2))
     >>> groups.labels, groups.count
@@ -79,8 +86,9 @@ def group_cells(
     """
     if by is None:
         return Groups({}, np.zeros(shape, dtype=int), 1)
-    parts = by if isinstance(by, list | tuple) and _are_names(by, shape[0]) else [by]
-    labelled = [_part(part, names, times, shape, output_label) for part in parts]
+    known = _Known(names, times, shape, output_label, column or (lambda _: None))
+    parts = by if isinstance(by, list | tuple) and known.are_names(by) else [by]
+    labelled = [_part(part, known) for part in parts]
     coded = [_code(values, order) for _, values, order in labelled]
     sizes = [len(distinct) for distinct, _ in coded]
     flat = np.ravel_multi_index([code.reshape(-1) for _, code in coded], sizes)
@@ -93,33 +101,59 @@ def group_cells(
     return Groups(labels, code.reshape(shape), len(present))
 
 
-def _are_names(by: Sequence[Any], rows: int) -> bool:
-    return all(isinstance(part, str) and part in PARTS for part in by) or len(by) != rows
+class _Known(NamedTuple):
+    """What cells can be grouped by."""
+
+    names: Sequence[Any]
+    times: Any
+    shape: tuple[int, int]
+    output_label: str
+    column: Any
+
+    def are_names(self, by: Sequence[Any]) -> bool:
+        """Whether a list has names in it, not a label for each row."""
+        words = {*PARTS, self.output_label}
+        each = all(isinstance(p, str) and (p in words or self.column(p) is not None) for p in by)
+        return each or len(by) != self.shape[0]
 
 
-def _part(
-    by: Any, names: Sequence[Any], times: Any, shape: tuple[int, int], output_label: str
-) -> tuple[str, Labels, Any]:
+def _part(by: Any, known: _Known) -> tuple[str, Labels, Any]:
     """Return the name of a grouping, the label of every cell, and the order of the labels."""
-    if isinstance(by, str) and by in ("output", output_label):
-        return output_label, np.broadcast_to(np.arange(shape[1]), shape), np.asarray(names)
-    if isinstance(by, str):
-        if by not in PARTS:
-            raise ValueError(
-                f"by: found {by!r}. Accepted are {listed(PARTS)}, a list of these, or an array "
-                "with a label for each row."
-            )
-        values, order = PARTS[by](times())
+    shape = known.shape
+    if isinstance(by, str) and by in ("output", known.output_label):
+        each = np.broadcast_to(np.arange(shape[1]), shape)
+        return known.output_label, each, np.asarray(known.names)
+    if isinstance(by, str) and by in PARTS:
+        values, order = PARTS[by](known.times())
         return by, np.broadcast_to(values[:, None], shape), order
+    if isinstance(by, str):
+        return by, _labels_of_column(by, known), None
     labels = np.asarray(by)
     if labels.shape == shape[:1]:
         return "group", np.broadcast_to(labels[:, None], shape), None
     if labels.shape != shape:
         raise ValueError(
             f"by: found labels of shape {labels.shape}. Accepted is one label for each of the "
-            f"{shape[0]} rows, or names among {listed(PARTS)}."
+            f"{shape[0]} rows, or names among {listed(PARTS)} and the columns of the table."
         )
     return "group", labels, None
+
+
+def _labels_of_column(by: str, known: _Known) -> Labels:
+    """Return the labels that a column has, or say that there is none."""
+    labels = known.column(by)
+    if labels is None:
+        raise ValueError(
+            f"by: found {by!r}. Accepted are {listed(PARTS)}, columns of the training table (of a "
+            "model from a file: its time and inputs), a list of these, or an array with a label "
+            "for each row."
+        )
+    if by in FIGURES:
+        raise ValueError(
+            f"by: found the column {by!r}, a name that a figure of the answer has. Give its "
+            "values, as by=table[...], or rename it."
+        )
+    return labels
 
 
 def _code(values: Labels, order: Any) -> tuple[Any, Int[np.ndarray, "N D"]]:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from censored_gp import checks, files, targets
-from censored_gp.frames import Layout, Rows, read_training
+from censored_gp.frames import Layout, Rows, placed, read_training
 from censored_gp.inference import Report, Task, infer
 from censored_gp.inference.selection import best_fit
 from censored_gp.inputs import Columns
@@ -270,9 +270,12 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         else:
             checks.refuse_y(y)
             layout, rows, named, observations = read_training(X, outputs, spec=spec, **given)
-            inputs, columns = checks.validated_inputs(self, named)
+            with placed(layout, rows):
+                inputs, columns = checks.validated_inputs(self, named)
         targets.same_rows(observations, inputs)
-        return self._data(inputs, columns, observations)._replace(layout=layout, rows=rows)
+        with placed(layout, rows):
+            data = self._data(inputs, columns, observations)
+        return data._replace(layout=layout, rows=rows)
 
     def _data(
         self, inputs: Float[np.ndarray, "N C"], columns: Columns, observations: Observations

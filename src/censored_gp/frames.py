@@ -7,7 +7,9 @@ make, its index, its time zone, the order of its rows) comes back in every resul
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,17 +21,19 @@ from censored_gp.natives import Opened, labels_of, make_table, open_table, taken
 from censored_gp.observations import Observations
 from censored_gp.pivot import rows_of_long
 from censored_gp.readings import Spec, read_cells
-from censored_gp.tables import listed
+from censored_gp.tables import CELL, listed
 
 __all__ = [
     "Layout",
     "Rows",
     "Training",
+    "placed",
     "read_new",
     "read_training",
     "read_truth",
     "result",
     "values_of",
+    "with_index",
 ]
 
 
@@ -76,6 +80,15 @@ class Rows:
     """The row of the model that a row of the table is about; -1: none."""
     output: Int[np.ndarray, " K"] | None = None
     """The output that a row of a long table is about; None: the table is wide."""
+    table: Any = field(init=False, default=None, repr=False, compare=False)
+    """The training table itself, as long as the program runs: to group its rows by any column."""
+
+    def of(self, table: Opened) -> Rows:
+        """Keep the table that the rows are of."""
+        # Later changes to a frame of pandas do not reach a copy, which takes no room until then.
+        own = table.native.copy(deep=False) if table.make == "pandas" else table.native
+        object.__setattr__(self, "table", own)
+        return self
 
 
 ALL_EXACT = Spec()
@@ -108,14 +121,14 @@ def read_training(
     2 rows of 1 output
       a: 1 exact, 1 at least a bound (right-censored)
     """
-    table = _with_index(open_table(data), time)
+    table = with_index(open_table(data), time)
     names = _as_labels(table, outputs)
     others = () if inputs is None else _as_labels(table, inputs)
     _check_roles(table, names, others, time, by)
     layout = Layout(names, time, others, make=table.make, spec=_lasting(spec))
     if by is None:
         seen = read_cells(table, names, spec)
-        rows = Rows(Kept.of(_keys(table, layout)), np.arange(len(table)))
+        rows = Rows(Kept.of(_keys(table, layout)), np.arange(len(table))).of(table)
         return Training(layout, rows, _inputs(table, layout), seen)
     return _read_long(table, layout, by, spec)
 
@@ -135,7 +148,32 @@ def _read_long(table: Opened, wide: Layout, by: Any, spec: Spec) -> Training:
     seen = _spread(cells, (len(first), len(distinct)), (row, output), distinct)
     inputs = {str(label): taken(column, first) for label, column in columns.items()}
     keys = Kept.of(_keys(table, layout))
-    return Training(layout, Rows(keys, row, output), inputs, seen)
+    return Training(layout, Rows(keys, row, output).of(table), inputs, seen)
+
+
+@contextlib.contextmanager
+def placed(layout: Layout | None, rows: Rows | None) -> Iterator[None]:
+    """Name the row and the column of a long table in errors about a cell of the model."""
+    try:
+        yield
+    except ValueError as error:
+        cell = CELL.search(str(error))
+        if layout is None or rows is None or rows.output is None or cell is None:
+            raise
+        raise ValueError(_in_long_table(str(error), cell, layout, rows)) from error
+
+
+def _in_long_table(message: str, cell: re.Match[str], layout: Layout, rows: Rows) -> str:
+    """Return a message about a row of the model as one about a row of the long table."""
+    own = rows.row == int(cell["row"])
+    column, names = cell["column"], [repr(str(label)) for label in layout.outputs]
+    if column in names and message.startswith("Output"):
+        assert rows.output is not None
+        own &= rows.output == names.index(column)
+        column = f"{column} in column {str(layout.value)!r}"
+    found = np.flatnonzero(own)
+    place = f"{column}, row {int(found[0])}" if len(found) else column
+    return message[: cell.start()] + place + message[cell.end() :]
 
 
 def read_new(data: Any, layout: Layout) -> tuple[dict[str, Any], Rows]:
@@ -143,7 +181,7 @@ def read_new(data: Any, layout: Layout) -> tuple[dict[str, Any], Rows]:
 
     A long table without the column `by` asks for all outputs at each of its rows.
     """
-    table = _with_index(open_table(data), layout.time)
+    table = with_index(open_table(data), layout.time)
     inputs = _inputs(table, layout)
     each = np.arange(len(table))
     if not layout.long:
@@ -159,7 +197,7 @@ def read_new(data: Any, layout: Layout) -> tuple[dict[str, Any], Rows]:
 
 def read_truth(data: Any, layout: Layout) -> Observations:
     """Read what a new table says of the outputs, row by row of the table."""
-    table = _with_index(open_table(data), layout.time)
+    table = with_index(open_table(data), layout.time)
     if not layout.long:
         return read_cells(table, layout.outputs, layout.spec)
     cells = read_cells(table, (layout.value,), layout.spec, keys=labels_of(table, layout.by))
@@ -226,7 +264,7 @@ def result(
     return make_table(keys, repeat if stack else None, {**added, **columns})
 
 
-def _with_index(table: Opened, time: Any) -> Opened:
+def with_index(table: Opened, time: Any) -> Opened:
     """Return the table with its index as a column too, if that is what `time` names."""
     if table.make != "pandas" or time is None or table.has(time):
         return table

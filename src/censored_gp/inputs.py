@@ -94,6 +94,25 @@ class Columns:
         names = tuple(f"x{c}" for c in range(number))
         return cls(names, (False,) * number, (0.0,) * number)
 
+    def values(self, source: str, inputs: Float[np.ndarray, "N C"]) -> Shaped[np.ndarray, " N"]:
+        """What one of the user's columns held, from the inputs that were made of it.
+
+        >>> inputs, columns = read_inputs({"sky": ["wet", "dry"], "heat": [1.5, 2.0]})
+        >>> columns.values("sky", inputs).tolist(), columns.values("heat", inputs).tolist()
+        (['wet', 'dry'], [1.5, 2.0])
+        """
+        places = self.groups[source]
+        if self.levels[places[0]] is not None:
+            origin = np.array([float(self.origin[c]) for c in places])
+            return np.array(self.categories[source])[np.argmax(inputs[:, places] + origin, axis=1)]
+        first = self.origin[places[0]]
+        if isinstance(first, np.datetime64):
+            seconds = np.round(inputs[:, places[0]] * 3600.0).astype("timedelta64[s]")
+            return first.astype("datetime64[s]") + seconds
+        # The last digits come from taking the mean away and adding it again.
+        numbers = inputs[:, places[0]] + float(first)
+        return np.array([float(f"{number:.12g}") for number in numbers])
+
     def indices(
         self, wanted: Iterable[int | str] | None, *, asked_by: str = "a kernel"
     ) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ itself is there too.
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Shaped
 
-from censored_gp.natives import Opened, open_table, plain
+from censored_gp.natives import Opened, in_zone, open_table, plain
 
 __all__ = ["Kept"]
 
@@ -22,14 +23,17 @@ Plain = Shaped[np.ndarray, " N"]
 
 @dataclass(frozen=True)
 class Kept:
-    """A table as labels, arrays (times with a zone in UTC) and zones; the index likewise."""
+    """A table as labels, arrays (times with a zone in UTC) and zones; the index likewise.
+
+    An index of several levels has a tuple of each: names, arrays and zones.
+    """
 
     make: Any
     rows: int
     labels: tuple[Any, ...]
     columns: tuple[Plain, ...]
     zones: tuple[str | None, ...]
-    index: tuple[Any, Plain | None, str | None] = (None, None, None)
+    index: tuple[Any, Any, Any] = (None, None, None)
     native: Any = field(init=False, default=None, repr=False, compare=False)
 
     @classmethod
@@ -61,12 +65,23 @@ class Kept:
             return nw.from_dict(made, backend=self.make).to_native() if made else self._empty()
         return self._pandas({label: series.to_native() for label, series in made.items()})
 
+    def column(self, label: Any) -> Any:
+        """Return a column in the table's own make; the index, if there is no such column.
+
+        >>> Kept.of({"day": [1, 2]}).column("day")
+        [1, 2]
+        """
+        table = self.table()
+        if self.make != "pandas":
+            return table[label]
+        return table[label] if label in table.columns else table.index.to_series()
+
     def _series(self, values: Plain, zone: str | None) -> nw.Series:
-        listed = values.tolist() if values.dtype.kind in "OU" else values
+        # pandas has no type for days: they were objects, and are again.
+        days = values.dtype == "datetime64[D]" and self.make == "pandas"
+        listed = values.tolist() if values.dtype.kind in "OU" or days else values
         series = nw.new_series("", listed, backend=self.make)
-        if zone is None:
-            return series
-        return series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        return series if zone is None else in_zone(series, zone)
 
     def _empty(self) -> Any:
         return nw.from_dict({"": []}, backend=self.make).drop("").to_native()
@@ -77,10 +92,14 @@ class Kept:
 
         name, values, zone = self.index
         index = pd.RangeIndex(self.rows)
-        if values is not None:
+        if isinstance(values, tuple):
+            pairs = zip(values, zone, strict=True)
+            index = pd.MultiIndex.from_arrays([self._series(*pair).to_native() for pair in pairs])
+        elif values is not None:
             index = pd.Index(self._series(values, zone).to_native())
         frame = pd.DataFrame({label: s.array for label, s in columns.items()}, index=index)
-        return frame.rename_axis(index=name)
+        frame.index.names = list(name) if isinstance(values, tuple) else [name]
+        return frame
 
 
 def _zone(column: Any) -> str | None:
@@ -91,15 +110,23 @@ def _zone(column: Any) -> str | None:
 def _storable(column: Any) -> Plain:
     """Return a column as numbers, times or text."""
     values = plain(column)
+    if values.dtype == object and len(values) and all(map(_is_day, values)):
+        return values.astype("datetime64[D]")
     return values if values.dtype.kind in "biufM" else values.astype(str)
 
 
-def _index(table: Opened) -> tuple[Any, Plain | None, str | None]:
+def _is_day(value: Any) -> bool:
+    return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+
+
+def _index(table: Opened) -> tuple[Any, Any, Any]:
     if table.make != "pandas":
         return None, None, None
     index = table.native.index
-    counted = type(index).__name__ == "RangeIndex" and index.equals(type(index)(len(index)))
-    if counted or index.nlevels > 1:
+    if type(index).__name__ == "RangeIndex" and index.equals(type(index)(len(index))):
         return index.name, None, None
-    series = index.to_series()
-    return index.name, _storable(series), _zone(series)
+    levels = [index.get_level_values(k).to_series() for k in range(index.nlevels)]
+    arrays, zones = tuple(map(_storable, levels)), tuple(map(_zone, levels))
+    if index.nlevels > 1:
+        return tuple(index.names), arrays, zones
+    return index.name, arrays[0], zones[0]

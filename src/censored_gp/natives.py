@@ -15,18 +15,30 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
-from censored_gp.tables import Column, as_numbers, is_missing, is_time, listed, read_table
+from censored_gp.tables import (
+    Column,
+    as_numbers,
+    is_missing,
+    is_time,
+    listed,
+    read_table,
+    zone_rules,
+)
 
 __all__ = [
     "Opened",
     "ResultTable",
     "build",
+    "group_labels",
+    "in_zone",
     "is_table",
     "labels_of",
     "make_table",
+    "names_of_ends",
     "open_table",
     "plain",
     "taken",
+    "times_like",
 ]
 
 
@@ -128,6 +140,21 @@ def labels_of(table: Opened, label: Any) -> list[Any]:
     return [value.item() if isinstance(value, np.generic) else value for value in found]
 
 
+def group_labels(table: Opened, label: Any) -> Shaped[np.ndarray, " N"]:
+    """Return a column as labels of groups: whole numbers, times by the wall clock, or words.
+
+    >>> group_labels(open_table({"store": [7.0, 8.0], "sky": ["wet", None]}), "store")
+    array([7, 8])
+    """
+    column = table.column(label, "by")
+    values = column.values if is_time(column) else plain(table.raw(label, "by"))
+    if values.dtype.kind == "f" and np.all(np.isfinite(values) & (values == np.round(values))):
+        return values.astype(np.int64)
+    if values.dtype.kind != "O":
+        return values
+    return np.array(["missing" if is_missing(value) else str(value) for value in values])
+
+
 def make_table(keys: Any, index: Int[np.ndarray, " K"] | None, columns: Mapping[Any, Any]) -> Any:
     """Return a table of the make of `keys`: some of its rows, with columns added to it.
 
@@ -225,6 +252,71 @@ def _as_time(value: Any, row: int, label: Any) -> Any:
             'such as "2024-06-03 08:00" or "2024-06-03T08:00+02:00". Convert the column to times '
             "first."
         ) from error
+
+
+def names_of_ends(outputs: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+    """Return what the names of the columns of intervals end in, so that none is there already.
+
+    >>> names_of_ends(["a", "b"], ["time"]), names_of_ends(["a", "a_low"], ["time"])
+    (('_low', '_high'), ('_interval_low', '_interval_high'))
+    """
+    taken = {*outputs, *others}
+    for ends in (("_low", "_high"), ("_interval_low", "_interval_high")):
+        if not any(f"{name}{end}" in taken for name in outputs for end in ends):
+            return ends
+    clash = next(f"{n}{e}" for n in outputs for e in ends if f"{n}{e}" in taken)
+    raise ValueError(
+        f"Outputs: found {clash!r}, a name that the column of an interval would have. Accepted are "
+        "outputs that do not end in _low or _high. Rename the column."
+    )
+
+
+def in_zone(instants: nw.Series, zone: str) -> nw.Series:
+    """Return times that are in UTC as times of a zone."""
+    # The name that a package of zones has for an offset is known to no other.
+    named = str(zone_rules(zone)) if "FixedOffset" in zone else zone
+    return instants.dt.replace_time_zone("UTC").dt.convert_time_zone(named)
+
+
+def times_like(
+    own: Any, make: Any, wall: Shaped[np.ndarray, " H"], instant: Any, zone: str | None
+) -> Any:
+    """Return new times in the way of a column `own`: with its zone, its unit, or days as days.
+
+    >>> when = np.array(["2024-06-03T06"], dtype="datetime64[s]")
+    >>> times_like(None, "dict", when, when, "Europe/Berlin")[0].isoformat()
+    '2024-06-03T08:00:00+02:00'
+    """
+    if wall.dtype.kind != "M":
+        kind = np.asarray(_first(own)).dtype.kind
+        return wall.astype(int) if kind in "iu" and np.all(wall == np.round(wall)) else wall
+    whole = np.all(wall == wall.astype("datetime64[D]"))
+    days = wall.astype("datetime64[D]").astype(object) if whole else None
+    series = nw.from_native(own, series_only=True, pass_through=True)
+    if days is not None and type(_first(own)) is datetime.date:
+        return days if make in (None, "dict", "pandas") else wall.astype("datetime64[D]")
+    if make in (None, "dict"):
+        return wall if zone is None else _aware(instant, zone)
+    made = nw.new_series("", _storable(wall if zone is None else instant), backend=make)
+    made = made if zone is None else in_zone(made, zone)
+    typed = isinstance(series, nw.Series) and isinstance(series.dtype, nw.Datetime)
+    return made.cast(series.dtype) if typed else made
+
+
+def _first(column: Any) -> Any:
+    """Return the first value of a column."""
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return series[0] if len(series) else None
+    return column[0] if column is not None and len(column) else None
+
+
+def _aware(instants: Shaped[np.ndarray, " H"], zone: str) -> Shaped[np.ndarray, " H"]:
+    """Return instants in UTC as times that know their zone."""
+    rules, made = zone_rules(zone), np.empty(len(instants), dtype=object)
+    each = instants.astype("datetime64[us]").tolist()
+    made[:] = [time.replace(tzinfo=datetime.UTC).astimezone(rules) for time in each]
+    return made
 
 
 class ResultTable(list[dict[str, Any]]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from jaxtyping import Int, Shaped
 
@@ -38,7 +39,7 @@ def rows_of_long(
         _, first, row = np.unique(alike, axis=0, return_index=True, return_inverse=True)
         return first, row.reshape(-1)
     _, first, row = np.unique(codes.pop(time), return_index=True, return_inverse=True)
-    _refuse_twice(row, output, lambda late: f"{time} {values[time][late]!s}", names)
+    _refuse_twice(row, output, time, columns[time], names)
     for label, code in codes.items():
         _refuse_disagreeing(label, values[label], code, first[row], time)
     return first, row
@@ -69,7 +70,7 @@ def _codes(values: Shaped[np.ndarray, " K"], label: Any) -> Whole:
     return np.unique(text, return_inverse=True)[1].astype(np.int64)
 
 
-def _refuse_twice(row: Whole, output: Whole, when: Any, names: Sequence[Any]) -> None:
+def _refuse_twice(row: Whole, output: Whole, time: Any, times: Any, names: Sequence[Any]) -> None:
     """Refuse two rows about one output at one time."""
     pair = row * (int(output.max()) + 1) + output
     _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
@@ -78,10 +79,16 @@ def _refuse_twice(row: Whole, output: Whole, when: Any, names: Sequence[Any]) ->
         late, early = int(again[0]), int(first[inverse[again[0]]])
         more = f" ({len(again) - 1} more such rows)" if len(again) > 1 else ""
         raise ValueError(
-            f"Output {names[output[late]]!r}, row {late}: found {when(late)} again, after row "
-            f"{early}{more}. Accepted is one row for each output and time. Drop the doubles, or "
-            "add them up first."
+            f"Time {str(time)!r}, row {late}: found {_shown(times, late)} of output "
+            f"{names[output[late]]!r} again, after row {early}{more}. Accepted is one row for each "
+            "output and time. Drop the doubles, or add them up first."
         )
+
+
+def _shown(column: Any, row: int) -> str:
+    """Return a value as the user's table has it: a time in its own zone."""
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    return str(series[row])
 
 
 def _refuse_disagreeing(

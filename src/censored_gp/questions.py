@@ -1,7 +1,7 @@
 """The questions that people with censored data have, asked of a fitted model.
 
-A mix-in of the estimator. The work is in `demand`, `ahead` and `diagnose`; here the data are
-handed over, and answers become tables of the make that the training data had.
+A mix-in of the estimator. The work is in `demand` and `diagnose`; here the data are handed over,
+and answers become tables of the make that the training data had. What lies ahead is in `forecasts`.
 """
 
 from __future__ import annotations
@@ -9,24 +9,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-import narwhals as nw
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Float, Shaped
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from censored_gp import ahead, demand, diagnose
-from censored_gp.answers import Answers, drawn_in_parts, draws
+from censored_gp import demand, diagnose
+from censored_gp.answers import drawn_in_parts
 from censored_gp.diagnose import Diagnosis
-from censored_gp.frames import Layout, Rows
-from censored_gp.natives import ResultTable, build
+from censored_gp.forecasts import Forecasts
+from censored_gp.natives import Opened, build, group_labels, open_table
 from censored_gp.posterior import Posterior
 from censored_gp.summary import Coregionalization, coregionalization, describe, prior_correlation
 
 __all__ = ["Questions"]
-
-SCENARIOS = 12
-"""Ways in which inputs that are not known may turn out, in a forecast."""
 
 
 class _Lost(NamedTuple):
@@ -41,7 +37,7 @@ LATEST: WeakKeyDictionary[Questions, _Lost] = WeakKeyDictionary()
 """The last draws of each estimator. They are not in it, so that no file or copy holds them."""
 
 
-class Questions(Answers):
+class Questions(Forecasts):
     """What was lost, what will be, what would be enough, and whether to believe it."""
 
     def lost_demand(
@@ -59,8 +55,10 @@ class Questions(Answers):
         Parameters
         ----------
         by : None, str, list of str, or array
-            "output", "hour", "weekday", "date", "month", several of these, or a label for each
-            row; None: one total.
+            "output", "hour", "weekday", "date", "month", columns of the training table, several
+            of these, or a label for each row; None: one total. A column that is called like one
+            of the five words is given as labels: `by=table["hour"]`. A model that was loaded has
+            the columns of its time and inputs only.
         probability : float
             How probably the interval from `lost_low` to `lost_high` holds the truth.
         samples : int
@@ -88,8 +86,9 @@ class Questions(Answers):
                 "Fit one that uses the bounds, such as HMOCGP."
             )
         known = self.observations_
+        label, by_column = self._output_label(), self._column_cells
         groups = demand.group_cells(
-            self._per_cell(by), self._labels(), self._clock, known.shape, self._output_label()
+            self._per_cell(by), self._labels(), self._clock, known.shape, label, by_column
         )
         lost = self._lost_cells(samples, self._seed(self._fixed(random_state)))
         return self._table(demand.lost_demand(known, lost, groups, probability))
@@ -110,159 +109,6 @@ class Questions(Answers):
         if isinstance(seed, int):
             LATEST[self] = _Lost(self.posterior_, (samples, seed), lost)
         return lost
-
-    def _fixed(self, random_state: Any) -> Any:
-        """Return a seed that is the same every time, unless the user wants another."""
-        chosen = self.random_state if random_state is None else random_state
-        return 0 if chosen is None else chosen
-
-    def required_supply(
-        self,
-        X: Any,
-        probability: float = 0.95,
-        window: Any = None,
-        samples: int = 500,
-        random_state: Any = None,
-    ) -> Any:
-        """Return how much supply would meet demand with a probability, by window of time.
-
-        `peak` is enough for the busiest row of a window, `sum` for all of its rows together, each
-        with the given probability. Both are quantiles of joint draws. Several outputs have a line
-        each, and one for all of them together.
-
-        Parameters
-        ----------
-        X : like the training inputs, or a table like the training table
-            Rows to be supplied.
-        probability : float
-            How probably the supply must be enough.
-        window : None, str or array
-            A duration such as "6h" or "1d", a label for each row, or None for all rows together.
-        samples, random_state
-            Joint draws, and their seed.
-
-        Examples
-        --------
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-        >>> rows = model.required_supply([[2], [3], [4]], samples=100, window=[0, 0, 1])
-        >>> [row["peak"] > row["expected_peak"] for row in rows]
-        [True, True]
-        """
-        prediction, rows = self._asked(X)
-        inputs = prediction._inputs
-        parts = drawn_in_parts(prediction, samples, self._seed(random_state))
-        windows = demand.windows_of(
-            window, lambda: demand.clock(self.columns_, inputs), len(inputs)
-        )
-        asked = _asked_cells(rows, prediction.shape)
-        names = self._labels()
-        found = demand.required_supply(
-            parts, windows, asked, names, probability, self._output_label()
-        )
-        return self._table(found)
-
-    def forecast(
-        self,
-        periods: int | None = None,
-        until: Any = None,
-        inputs: Any = None,
-        probability: float = 0.9,
-        samples: int = 600,
-        random_state: Any = None,
-    ) -> Any:
-        """Return expected demand and its interval after the last training time.
-
-        Times go on at the spacing of the training data, and only through those hours of the day
-        (of the week, if two weeks are known) that the training data have.
-
-        Parameters
-        ----------
-        periods, until : int; time
-            How many times ahead, or up to which time by the wall clock.
-        inputs : table, optional
-            Inputs at the times ahead, one row for each. Columns that it does not have are drawn
-            from the past: each day ahead takes them from a random day of the past (of the same
-            weekday, where there are two), at the same hour. The interval then allows for not
-            knowing them.
-        probability : float
-            How probably the interval holds the true output.
-        samples, random_state
-            Draws, and their seed, where inputs are not known.
-
-        Returns
-        -------
-        A table with the time, and for each output its expectation, and the interval in the columns
-        that end in `_low` and `_high`; long if the training table was.
-
-        Examples
-        --------
-        >>> from censored_gp import CGP
-        >>> days = [f"2024-06-0{day}" for day in range(1, 7)]
-        >>> table = {"day": days, "y": [1, 2, 3, 3, 2, 1]}
-        >>> model = CGP().fit(table, outputs="y", time="day", capacity=3)
-        >>> [str(day) for day in model.forecast(2)["day"]]
-        ['2024-06-07T00:00:00', '2024-06-08T00:00:00']
-        """
-        check_is_fitted(self)
-        demand.check_probability(probability)
-        past = self._clock()
-        place = self.columns_.is_time.index(True)
-        zone = self.columns_.zones[place]
-        wall, instant = ahead.times_ahead(past, periods, until, zone)
-        matrix = ahead.known_inputs(inputs, self.columns_, len(wall))
-        for column, hours in ahead.in_hours(self.columns_, wall).items():
-            matrix[:, column] = hours
-        if np.isnan(matrix).any():
-            rng = np.random.default_rng(self._seed(random_state))
-            many = ahead.scenarios(past, self._inputs, wall, matrix, SCENARIOS, rng)
-            cells = self._over_scenarios(many, probability, samples, rng)
-        else:
-            found = self._prediction(matrix)
-            cells = (found.mean, *found.interval(probability))
-        return self._ahead(cells, self.columns_.names[place], wall, instant, zone)
-
-    def _over_scenarios(
-        self,
-        many: Float[np.ndarray, "K H C"],
-        probability: float,
-        samples: int,
-        rng: np.random.Generator,
-    ) -> tuple[Float[np.ndarray, "H D"], ...]:
-        """Return mean and interval over several ways in which the inputs may turn out."""
-        count = len(many)
-        found = [self._prediction(inputs) for inputs in many]
-        each = max(1, -(-samples // count))
-        drawn = np.concatenate([draws(one, each, rng) for one in found])
-        ends = [(1 - probability) / 2, (1 + probability) / 2]
-        low, high = np.quantile(drawn, ends, axis=0, method="inverted_cdf")
-        return np.mean([one.mean for one in found], axis=0), low, high
-
-    def _ahead(
-        self,
-        cells: tuple[Float[np.ndarray, "H D"], ...],
-        name: str,
-        wall: Shaped[np.ndarray, " H"],
-        instant: Shaped[np.ndarray, " H"],
-        zone: str | None,
-    ) -> Any:
-        """Return a forecast as a table: wide, or long if the training table was."""
-        layout, size = self.layout_, len(wall)
-        row = np.arange(size)
-        if layout is not None and layout.long:
-            row, value = np.repeat(row, len(layout.outputs)), str(layout.value)
-            columns = {layout.by: np.array(layout.outputs * size)}
-            columns |= _with_ends(value, [part.reshape(-1) for part in cells])
-        else:
-            columns = {}
-            for d, label in enumerate(self._labels()):
-                columns |= _with_ends(str(label), [part[:, d] for part in cells])
-        if zone is None or layout is None or layout.make == "dict":
-            return self._table({name: wall[row], **columns})
-        backend: Any = layout.make
-        made = nw.new_series(name, instant[row].astype("datetime64[us]"), backend=backend)
-        local = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-        return build(layout.make, {name: local, **columns})
 
     def diagnose(self, folds: int = 3, random_state: Any = None) -> Diagnosis:
         """Hold out cells, predict them, and tell in figures and words how well that went.
@@ -341,23 +187,9 @@ class Questions(Answers):
         check_is_fitted(self)
         return describe(self)
 
-    def _table(self, columns: dict[str, Any]) -> Any:
-        """Return columns as a table of the make of the training data."""
-        return (
-            ResultTable.of(columns) if self.layout_ is None else build(self.layout_.make, columns)
-        )
-
     def _clock(self) -> Shaped[np.ndarray, " N"]:
         """Return the times of the training rows by the wall clock."""
         return demand.clock(self.columns_, self._inputs)
-
-    def _labels(self) -> tuple[Any, ...]:
-        return self.output_names_ if self.layout_ is None else self.layout_.outputs
-
-    def _output_label(self) -> str:
-        """Return what the column that tells outputs apart is called."""
-        layout: Layout | None = self.layout_
-        return "output" if layout is None or not layout.long else str(layout.by)
 
     def _per_cell(self, by: Any) -> Any:
         """Return labels by cell of the model, where there is one for each row of a long table."""
@@ -369,15 +201,25 @@ class Questions(Answers):
         cells[rows.row, rows.output] = labels
         return cells
 
+    def _column_cells(self, name: str) -> Shaped[np.ndarray, "N D"] | None:
+        """Return what a column of the training table has for each cell; None: no such column."""
+        table = None if self._rows is None else self._table_with(name)
+        if table is not None:
+            labels = self._per_cell(group_labels(table, name))
+        elif name in self.columns_.groups:
+            values = self.columns_.values(name, self._inputs)
+            labels = group_labels(open_table({name: values}), name)
+        else:
+            return None
+        shape = self.observations_.shape
+        return labels if labels.ndim == 2 else np.broadcast_to(labels[:, None], shape)
 
-def _with_ends(name: str, parts: list[Float[np.ndarray, " H"]]) -> dict[str, Any]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), parts, strict=True))
-
-
-def _asked_cells(rows: Rows | None, shape: tuple[int, int]) -> Bool[np.ndarray, "N D"]:
-    """Return the cells that a long table asks for; otherwise all."""
-    if rows is None or rows.output is None:
-        return np.ones(shape, dtype=bool)
-    asked = np.zeros(shape, dtype=bool)
-    asked[rows.row, rows.output] = True
-    return asked
+    def _table_with(self, name: str) -> Opened | None:
+        """Return the training table, or what a file kept of it, if it has a column."""
+        assert self._rows is not None
+        whole, keys = self._rows.table, self._rows.keys
+        for native in (whole, keys.table() if keys.labels else None):
+            table = None if native is None else open_table(native)
+            if table is not None and table.has(name):
+                return table
+        return None

@@ -16,13 +16,19 @@ from jaxtyping import Bool, Float
 from censored_gp.cells import ACCEPTED, check_side
 from censored_gp.natives import Opened
 from censored_gp.observations import Observations
-from censored_gp.tables import Column, as_numbers, first_problem, listed, read_table
+from censored_gp.tables import (
+    FLAG_WORDS,
+    Column,
+    as_numbers,
+    first_problem,
+    listed,
+    read_table,
+)
 from censored_gp.targets import read_targets, refuse_share_without_flags, warn
 
 __all__ = ["Spec", "read_cells"]
 
 Numbers = Float[np.ndarray, " N"]
-WORDS = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
     if column.values.dtype.kind in "OUT":
         read = [_in_numbers(value) for value in column.values]
         column = column._replace(values=np.array(read, dtype=object))
-    numbers = as_numbers(column, "Flag")
+    numbers = _numbers_or_words(column)
     numbers = np.where(np.isnan(values), 0.0, numbers)
     unknown = np.isnan(numbers)
     bad = ~np.isin(numbers, ACCEPTED[side]) & ~unknown
@@ -120,6 +126,17 @@ def _flag(table: Opened, label: Any, values: Numbers, side: str) -> Numbers:
     if unknown.any():
         _tell_of_unknown(unknown, numbers[~np.isnan(values)], column.name)
     return numbers
+
+
+def _numbers_or_words(column: Column) -> Numbers:
+    """Return flags as numbers, or say which words are accepted."""
+    for row, value in enumerate(column.values if column.values.dtype == object else ()):
+        if isinstance(value, str):
+            raise ValueError(
+                f"Flag {column.name!r}, row {row}: found {value!r}. Accepted are true, yes or 1 "
+                "(censored) and false, no or 0 (exact). Correct the flag."
+            )
+    return as_numbers(column, "Flag")
 
 
 def _tell_of_unknown(unknown: Bool[np.ndarray, " N"], flags: Numbers, name: str) -> None:
@@ -152,8 +169,8 @@ def _without_unknown(
 
 
 def _in_numbers(value: Any) -> Any:
-    """Read the words true and false; everything else stays as it is."""
-    return WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
+    """Read words such as true and no; everything else stays as it is."""
+    return FLAG_WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def _cells(

@@ -7,6 +7,7 @@ one way: the column, the row, what was found, what is accepted and what to do.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from zoneinfo import ZoneInfo
@@ -17,6 +18,8 @@ from jaxtyping import Bool, Float, Shaped
 from narwhals.exceptions import DuplicateError
 
 __all__ = [
+    "CELL",
+    "FLAG_WORDS",
     "Column",
     "Table",
     "as_numbers",
@@ -26,7 +29,21 @@ __all__ = [
     "listed",
     "read_table",
     "shape_of",
+    "zone_rules",
 ]
+
+CELL = re.compile(r"(?P<column>'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"), row (?P<row>\d+)")
+"""How messages name a cell of a table, the column in quotes as Python has them."""
+
+FLAG_WORDS = {
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), 0),
+    **dict.fromkeys(("-1", "-1.0"), -1),
+}
+"""What a flag may be in text, in small letters: in tables and in files."""
+
+FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})(?::?\d{2})?|pytz.FixedOffset\((-?\d+)\)")
+"""How zones that are always as far from UTC are called."""
 
 
 class Column(NamedTuple):
@@ -209,6 +226,10 @@ def _column(noun: str, values: nw.Series | np.ndarray, name: str, zone: str | No
 
 def _from_series(noun: str, series: nw.Series, name: str, zone: str | None) -> Column:
     dtype = series.dtype
+    if dtype == nw.Decimal:
+        # One by one: casting a whole column is off by a last bit here and there.
+        numbers = [np.nan if value is None else float(value) for value in series.to_list()]
+        return Column(name, np.array(numbers, dtype=np.float64))
     if dtype == nw.Boolean or dtype.is_numeric():
         return Column(name, series.cast(nw.Float64).to_numpy())
     if not isinstance(dtype, nw.Datetime) or dtype.time_zone is None:
@@ -249,7 +270,10 @@ def _zone_of(value: Any) -> str | None:
 
 
 def _known_zone(noun: str, name: str, zone: str | None) -> ZoneInfo:
-    """The rules of a named zone, to which other times can be converted."""
+    """The rules of a named zone, to which other times can be converted.
+
+    An offset is none: what is an hour off in winter would be taken for the same hour of the day.
+    """
     try:
         return ZoneInfo(str(zone))
     except (KeyError, ValueError, OSError) as error:
@@ -257,6 +281,26 @@ def _known_zone(noun: str, name: str, zone: str | None) -> ZoneInfo:
             f"{noun} {name!r}: found times in another zone than {zone}, and {zone} is not a named "
             'zone they could be converted to. Convert all times to one named zone ("UTC", '
             '"Europe/Copenhagen", ...) first.'
+        ) from error
+
+
+def zone_rules(zone: str) -> datetime.tzinfo:
+    """The rules of a time zone: one that has a name, or is always as far from UTC.
+
+    >>> [str(zone_rules(name)) for name in ("+02:00", "UTC-03:30", "Europe/Berlin")]
+    ['UTC+02:00', 'UTC-03:30', 'Europe/Berlin']
+    """
+    fixed = FIXED.fullmatch(zone)
+    if fixed is not None:
+        minutes = int(fixed[4] or 60 * int(fixed[2] or 0) + int(fixed[3] or 0))
+        ahead = datetime.timedelta(minutes=-minutes if fixed[1] == "-" else minutes)
+        return datetime.timezone(ahead)
+    try:
+        return ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(
+            f'Time zone: found {zone!r}. Accepted are names such as "UTC" or '
+            '"Europe/Copenhagen", and offsets such as "+02:00". Convert the times to one of these.'
         ) from error
 
 

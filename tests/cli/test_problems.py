@@ -69,3 +69,24 @@ def test_a_row_of_a_table_is_told_by_its_line():
         located("t.csv", str),
     ):
         raise ValueError("Output 'a': found no observed row")
+
+
+@pytest.mark.parametrize(
+    "name", ["d'été", 'so-called "a"', "a, row 7", 'it\'s "both"', "back\\slash"]
+)
+def test_a_column_of_any_name_is_told(name):
+    with pytest.raises(BadInput) as found, located("t.csv", lambda row: f"line {row + 2}"):
+        raise ValueError(f"Output {name!r}, row 1: found -1.")
+    assert str(found.value) == f"t.csv, line 3, column {name!r}: Output {name!r}: found -1."
+
+
+def test_every_row_that_an_error_names_is_told_by_its_line():
+    with pytest.raises(BadInput) as found, located("t.csv", lambda row: f"line {row + 2}"):
+        raise ValueError("Input 'rain', row 3: found 2, but 1 in row 0 of the same time.")
+    assert str(found.value).endswith("'rain': found 2, but 1 in line 2 of the same time.")
+
+
+def test_errors_that_are_not_about_the_file_stay_as_they_are():
+    with pytest.raises(ValueError, match=r"^until: found") as found, located("t", str, ("Input",)):
+        raise ValueError("until: found 'foo'.")
+    assert not isinstance(found.value, BadInput)

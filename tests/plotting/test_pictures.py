@@ -1,12 +1,16 @@
 """Pictures of a fitted model show its figures."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import fitted
-from censored_gp import metrics, plotting
+from censored_gp import CensoredGP, metrics, plotting
 from censored_gp.plotting.calibration import coverage_curve, pit_bars
 from censored_gp.plotting.parts import shares
+from censored_gp.report.charts import category_chart
+from censored_gp.report.series import series_of
 
 pytest.importorskip("matplotlib")
 
@@ -119,3 +123,32 @@ def test_transforms_of_one_output_can_be_drawn_alone(ax):
     np.testing.assert_allclose(heights, [0, 2])
     with pytest.raises(ValueError, match="output: found 2"):
         plotting.plot_coverage(pit, 2, ax=ax)
+
+
+def test_categories_are_drawn_as_categories(ax):
+    from matplotlib.collections import PolyCollection
+    from matplotlib.figure import Figure
+
+    zones = ["fan", "basin"] * 10
+    table = {"zone": zones, "side": ["left", "right"] * 10, "lead": np.arange(20.0)}
+    estimator = CensoredGP(heteroscedastic=False, max_iterations=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator.fit(table, outputs="lead", inputs=["zone", "side"], capacity=18.0)
+    plotting.plot_posterior(model, ax=ax)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["basin, right", "fan, left"]
+    assert ax.get_xlabel() == "zone, side"
+    (bars,) = ax.containers
+    assert len(bars.lines[2][0].get_segments()) == 2, "one interval for each category"
+    assert not [band for band in ax.collections if isinstance(band, PolyCollection)]
+    dots = ax.collections[0].get_offsets()
+    assert set(np.round(dots[:, 0])) == {0, 1}
+    assert len(np.unique(dots[:, 0])) == len(dots) == 18, "no row hides another"
+    series = series_of(model, 0.9, 100)
+    assert series.in_categories
+    assert sum(series.outputs[0]["f"]) == 2
+    chart = category_chart("zone", set(series.outputs[0]["k"]), 0.9, "words")
+    marks = [layer["mark"]["type"] for layer in chart["layer"]]
+    assert marks == ["point", "point", "rule", "point"]
+    noise = plotting.plot_noise(model, ax=Figure().subplots())
+    assert noise.lines[0].get_linestyle() == "None"

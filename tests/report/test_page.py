@@ -1,14 +1,18 @@
 """The page tells what the model says, carries all it needs, and escapes what users wrote."""
 
+import copy
+import dataclasses
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fitted
 from censored_gp import CensoredGP, report
+from censored_gp.frames import Layout
 from censored_gp.report import facts, page, problems, series, words
 
 pytest.importorskip("vl_convert")
@@ -87,6 +91,23 @@ def test_settings_reproduce_the_fit(text):
     assert "time=&#x27;time&#x27;, inputs=[&#x27;rain&#x27;]" in text
     assert "max_iterations=4" in text
     assert "# censored-gp " in text
+
+
+def test_rows_that_were_chosen_are_named():
+    layout = Layout(("north", "south"), "time", by="station", value="n")
+    model = SimpleNamespace(layout_=layout, where_=(("store", "235"),))
+    assert words._chosen_rows(model) == [
+        "# table: its rows in which 'store' is '235' and 'station' is one of 'north', 'south'"
+    ]
+    assert words._chosen_rows(SimpleNamespace(layout_=Layout(("a",), "time"))) == []
+
+
+@pytest.mark.parametrize(("inputs", "over"), [({"is_time": True}, "time"), ({}, "the inputs")])
+def test_the_scatter_changes_with_what_there_is(inputs, over):
+    model = copy.copy(fitted.model())
+    is_time = (bool(inputs), *model.columns_.is_time[1:])
+    model.columns_ = dataclasses.replace(model.columns_, is_time=is_time)
+    assert f"scatter may change with {over}, too." in words._model(model)
 
 
 def test_a_fit_that_did_not_settle_is_a_problem(text):

@@ -13,13 +13,6 @@ __all__ = ["as_flags", "as_input", "as_labels", "as_numbers", "as_time", "with_p
 DECIMAL_COMMA = r"^(\s*[+-]?\d*),(\d*(?:[eE][+-]?\d+)?\s*)$"
 """A number with a decimal comma: what is before and what is behind it."""
 
-FLAGS = {
-    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
-    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), 0),
-    **dict.fromkeys(("-1", "-1.0"), -1),
-}
-"""What a flag may be in text, in small letters."""
-
 
 def as_numbers(column: Any, place: Place) -> Any:
     """Return numbers, NaN and empty cells as nulls; text that is no number is refused.
@@ -36,6 +29,8 @@ def as_numbers(column: Any, place: Place) -> Any:
     if not text and not _is_numeric(column.type):
         raise BadInput(f"{place(0)}: found the type {column.type}. Accepted are numbers.")
     column = pc.utf8_trim_whitespace(column) if text else column
+    if pa.types.is_decimal(column.type):
+        column = pc.cast(column, pa.string())  # as numbers at once they would be off by a last bit
     try:
         return pc.cast(column, pa.float64())
     except pa.ArrowInvalid as error:
@@ -58,18 +53,21 @@ def as_flags(column: Any, place: Place) -> Any:
     """
     import pyarrow as pa
 
+    # Imported when asked for: the help must not wait for it.
+    from censored_gp.tables import FLAG_WORDS
+
     pc = compute()
     column = _plain(column)
     words = pc.cast(column, pa.string())
     small = pc.utf8_lower(pc.utf8_trim_whitespace(words))
-    found = pc.index_in(small, pa.array(list(FLAGS)))
+    found = pc.index_in(small, pa.array(list(FLAG_WORDS)))
     refuse_unread(
         words,
         found,
         place,
         "Accepted as a flag are true, yes or 1 (censored) and false, no or 0 (exact).",
     )
-    return pc.take(pa.array(list(FLAGS.values()), pa.float64()), found)
+    return pc.take(pa.array(list(FLAG_WORDS.values()), pa.float64()), found)
 
 
 def with_points(column: Any, place: Place, numbers: bool) -> Any:

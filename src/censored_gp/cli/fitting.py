@@ -78,14 +78,16 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def fitted(file: Path | None, training: Training, files: Files) -> Fitted:
+def fitted(
+    file: Path | None, training: Training, files: Files, also: tuple[str, ...] = ()
+) -> Fitted:
     """Return the model that a command is about, fitted if it has not been, and kept if asked for.
 
     Of a model file nothing is fitted, unless a table is given as well: then its settings are
-    fitted to that.
+    fitted to that. Columns that are read `also` are there to be asked about.
     """
     check_save(training.save)
-    done = _held(training) if file is None else _fit(prepared(file, training, files))
+    done = _held(training) if file is None else _fit(prepared(file, training, files, also), files)
     if training.save is not None:
         done.model.save(training.save)
         say(f"Model: {training.save}")
@@ -133,12 +135,12 @@ def refuse_unused(file: Path | None, files: Files) -> None:
         raise BadInput(f"--{given[0]} is about a table, and none is given. Give FILE as well.")
 
 
-def prepared(file: Path, training: Training, files: Files) -> Ready:
+def prepared(file: Path, training: Training, files: Files, also: tuple[str, ...] = ()) -> Ready:
     """Read a table for a model by the options, or by the layout of a model file."""
     source = source_of(file, files)
     if training.load is None:
         model: Any = _unfitted(training)
-        plan = plan_of_options(training, source.header())
+        plan = plan_of_options(training, source.header(), str(file))
     else:
         from sklearn.base import clone
 
@@ -151,7 +153,9 @@ def prepared(file: Path, training: Training, files: Files) -> Ready:
         # Known before anything is read; of a long table, or of some rows, only after.
         shape = (source.count_rows(), len(plan.outputs))
         memory.check_fitting(source.name, shape, model, not files.ignore_memory)
-    wanted = source.read(plan.roles(), not files.ignore_memory)
+    roles = plan.roles()
+    roles = dataclasses.replace(roles, inputs=(*roles.inputs, *also))
+    wanted = source.read(roles, not files.ignore_memory)
     if plan.only:
         wanted = wanted.only(str(plan.by), plan.only)
     shape = _shape(wanted, plan)
@@ -167,7 +171,7 @@ def _shape(wanted: Wanted, plan: Plan) -> tuple[int, int]:
     return -(-len(wanted.table) // outputs), outputs
 
 
-def _fit(ready: Ready) -> Fitted:
+def _fit(ready: Ready, files: Files) -> Fitted:
     from censored_gp.comparison import _check_data as check_data
 
     wanted, plan, model = ready
@@ -179,6 +183,9 @@ def _fit(ready: Ready) -> Fitted:
         model.set_params(progress=sys.stderr.isatty()).fit(wanted.table, **plan.arguments())
     if model.report_.status == "interrupted":
         raise Interrupted
+    if files.where:
+        # Kept with the model, so that a report can say what it is about.
+        model.where_ = tuple(map(_pair, files.where))
     return Fitted(model, plan)
 
 

@@ -64,7 +64,7 @@ class Plan:
         return given | {"outputs": outputs, "inputs": list(self.inputs) or None}
 
 
-def plan_of_options(options: Training, names: Sequence[str]) -> Plan:
+def plan_of_options(options: Training, names: Sequence[str], file: str = "The file") -> Plan:
     """Return the plan that the options describe, for a file with columns of the given names.
 
     >>> plan_of_options(Training(outputs=["a"], time="t", capacity=["16"]), ["t", "a"]).capacity
@@ -84,7 +84,7 @@ def plan_of_options(options: Training, names: Sequence[str]) -> Plan:
     if side not in SIDES:
         raise BadInput(f"--side: found {side!r}. Accepted are {', '.join(SIDES)}.")
     limits = {
-        name: _limits(getattr(options, name), names, f"--{name}", outputs)
+        name: _limits(getattr(options, name), names, f"--{name}", outputs, file)
         for name in ("censored", "capacity", "lower", "upper")
     }
     return Plan(
@@ -130,7 +130,9 @@ def split_names(given: Iterable[str] | None, names: Sequence[str] = ()) -> tuple
     return tuple(name.strip() for several in parts for name in several if name.strip())
 
 
-def _limits(given: Any, names: Sequence[str], option: str, outputs: Sequence[str]) -> Any:
+def _limits(
+    given: Any, names: Sequence[str], option: str, outputs: Sequence[str], file: str
+) -> Any:
     """Return a name or number, one of each output, or a dict of these by output."""
     parts = split_names(given, names)
     if not parts:
@@ -139,8 +141,8 @@ def _limits(given: Any, names: Sequence[str], option: str, outputs: Sequence[str
     if pairs and len(pairs) != len(parts):
         raise BadInput(f"{option}: found {','.join(parts)}. Accepted is a=x for all or none.")
     if pairs:
-        return {name.strip(): _limit(value.strip(), names, option) for name, value in pairs}
-    limits = [_limit(part, names, option) for part in parts]
+        return {name.strip(): _limit(value.strip(), names, option, file) for name, value in pairs}
+    limits = [_limit(part, names, option, file) for part in parts]
     if len(limits) == 1:
         # One capacity may be that of all outputs; one flag is that of a single output.
         alone = option == "--censored" or len(outputs) == 1 or isinstance(limits[0], float)
@@ -153,7 +155,7 @@ def _limits(given: Any, names: Sequence[str], option: str, outputs: Sequence[str
     return dict(zip(outputs, limits, strict=True))
 
 
-def _limit(text: str, names: Sequence[str], option: str) -> str | float:
+def _limit(text: str, names: Sequence[str], option: str, file: str) -> str | float:
     if text in names:
         return text
     try:
@@ -162,7 +164,7 @@ def _limit(text: str, names: Sequence[str], option: str) -> str | float:
         pass
     accepted = "a column" if option == "--censored" else "a column or a number"
     raise BadInput(
-        f"{option}: found {text!r}, which is not {accepted}. The file has "
+        f"{option}: found {text!r}, which is not {accepted}. {file} has "
         f"{', '.join(map(repr, names))}."
     )
 

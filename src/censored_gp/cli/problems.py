@@ -21,8 +21,8 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEBUG_VARIABLE = "CENSORED_GP_DEBUG"
 """Environment variable; if it is set, errors that nobody expected show where they came from."""
 
-ROW = re.compile(r"'(?P<column>[^']*)', row (?P<row>\d+)")
-"""How the package names a cell of a table."""
+ROW = re.compile(r"\brow (\d+)")
+"""How the package names a row of a table."""
 
 
 class BadInput(ValueError):
@@ -68,8 +68,12 @@ def explained() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def located(name: str, line_of: Callable[[int], str]) -> Iterator[None]:
+def located(
+    name: str, line_of: Callable[[int], str], only: tuple[str, ...] = ("",)
+) -> Iterator[None]:
     """Add the place in a file to errors and warnings that name the row of a table.
+
+    Errors that begin with other words than `only` has are not about the file.
 
     >>> with located("t.csv", lambda row: f"line {row + 2}"):
     ...     raise ValueError("Output 'a', row 1: found -1.")
@@ -79,9 +83,11 @@ def located(name: str, line_of: Callable[[int], str]) -> Iterator[None]:
     """
     before = warnings.showwarning
 
+    def by_line(message: str) -> str:
+        return ROW.sub(lambda found: line_of(int(found[1])), message)
+
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        said = re.sub(r"\brow (\d+)", lambda found: line_of(int(found[1])), str(message))
-        say(f"Warning: {name}: {said}")
+        say(f"Warning: {name}: {by_line(str(message))}")
 
     warnings.showwarning = show
     try:
@@ -89,11 +95,19 @@ def located(name: str, line_of: Callable[[int], str]) -> Iterator[None]:
     except BadInput:
         raise
     except ValueError as error:
-        cell = ROW.search(str(error))
+        # Imported when asked for: the help must not wait for it.
+        from censored_gp.tables import CELL
+
+        words = str(error)
+        if not words.startswith(only):
+            raise
+        cell = CELL.search(words)
         if cell is None:
-            raise BadInput(f"{name}: {error}") from error
-        place = f"{name}, {line_of(int(cell['row']))}, column {cell['column']!r}"
-        raise BadInput(f"{place}: {_without_row(str(error), cell)}") from error
+            raise BadInput(f"{name}: {by_line(words)}") from error
+        place = f"{name}, {line_of(int(cell['row']))}, column {cell['column']}"
+        # The row counts from the first row of values and would confuse; other rows become lines.
+        rest = words[: cell.start()] + cell["column"] + by_line(words[cell.end() :])
+        raise BadInput(f"{place}: {rest}") from error
     finally:
         warnings.showwarning = before
 
@@ -123,11 +137,6 @@ def _fails(array: Any, convert: Callable[[Any], Any]) -> bool:
     except pa.ArrowInvalid:
         return True
     return False
-
-
-def _without_row(message: str, cell: re.Match[str]) -> str:
-    """Leave out the row, which counts from the first row of values and would confuse."""
-    return message[: cell.start()] + repr(cell["column"]) + message[cell.end() :]
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

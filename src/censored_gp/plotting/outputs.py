@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from censored_gp.observations import Observations
 from censored_gp.plotting.style import colours_on, new_axes
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
 __all__ = [
+    "categories_of",
     "place_of",
     "plot_observations",
     "plot_output",
     "plot_posterior",
     "plot_prediction",
     "positions",
+    "spread_out",
 ]
 
 
@@ -169,7 +171,9 @@ def plot_posterior(
     """
     x, label = positions(model)
     chosen = np.arange(len(x))[rows]
-    plot_output(
+    names = categories_of(model)
+    draw = plot_output if names is None else _plot_in_categories
+    draw(
         model._prediction(model._inputs[chosen]),
         x[chosen],
         output,
@@ -180,6 +184,8 @@ def plot_posterior(
     )
     ax.set_xlabel(label)
     time_axis(ax, x)
+    if names is not None:
+        category_axis(ax, names)
     if legend:
         # The room for the title is in units of the font, however high the axes are.
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 2.3}
@@ -187,8 +193,54 @@ def plot_posterior(
     return ax
 
 
+def _plot_in_categories(
+    prediction: Prediction,
+    x: Int[np.ndarray, " N"],
+    output: int | str,
+    *,
+    observations: Observations,
+    truth: Float[np.ndarray, "N D"] | None,
+    probability: float | None,
+    ax: Axes,
+) -> None:
+    """Draw an output by category: nothing lies between categories, so that there is no line."""
+    d, colours = place_of(prediction.names, output), colours_on(ax)
+    apart = spread_out(x)
+    if truth is not None:
+        dots = {"color": colours["truth"], "marker": "x", "s": 14, "linewidths": 1.0}
+        ax.scatter(apart, truth[:, d], label="truth", **dots)
+    plot_observations(observations, apart, d, ax=ax)
+    place, first = np.unique(x, return_index=True)
+    mean, style = prediction.mean[first, d], {"color": colours["prediction"], "zorder": 4}
+    if probability is not None:
+        low, high = (end[first, d] for end in prediction.interval(probability))
+        words = f"predicted, {probability:.0%} interval"
+        bars = {"fmt": "none", "elinewidth": 2.2, "capsize": 6, "label": words}
+        ax.errorbar(place, mean, np.maximum([mean - low, high - mean], 0.0), **bars, **style)
+    ax.plot(place, mean, "D", markersize=7, label="predicted", **style)
+    ax.set_title(_plain(prediction.names[d]), loc="left")
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def spread_out(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """Return places beside the middle of each category, so that its rows do not hide each other.
+
+    >>> spread_out(np.array([0, 1, 1])).round(2).tolist()
+    [-0.3, 0.7, 1.07]
+    """
+    _, inverse = np.unique(codes, return_inverse=True)
+    rank = np.zeros(len(codes))
+    for code in range(int(inverse.max(initial=-1)) + 1):
+        rows = np.flatnonzero(inverse == code)
+        rank[rows] = np.arange(len(rows))
+    # Multiples of the golden ratio fill an interval evenly, however many there are.
+    return codes + 0.6 * (rank * 0.6180339887498949 % 1.0 - 0.5)
+
+
 def positions(model: Any) -> tuple[Shaped[np.ndarray, " N"], str]:
-    """Return where the training rows are: their times, or else their first input; and its name.
+    """Return where the training rows are: their times, or else their first number; and its name.
+
+    Rows that have nothing but categories are at the places of those (see `categories_of`).
 
     >>> from censored_gp import CensoredGP
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
@@ -199,7 +251,36 @@ def positions(model: Any) -> tuple[Shaped[np.ndarray, " N"], str]:
     columns = model.columns_
     if any(columns.is_time):
         return model._clock(), columns.names[columns.is_time.index(True)]
-    return model._inputs[:, 0] + float(columns.origin[0]), columns.names[0]
+    if None not in columns.levels:
+        return _in_categories(model)[1], ", ".join(columns.groups)
+    place = columns.levels.index(None)
+    return model._inputs[:, place] + float(columns.origin[place]), columns.names[place]
+
+
+def categories_of(model: Any) -> list[str] | None:
+    """Return the categories of the inputs, in the order of their places; None if there is more.
+
+    Of several inputs they are those that occur together.
+    """
+    return None if None in model.columns_.levels else _in_categories(model)[0]
+
+
+def _in_categories(model: Any) -> tuple[list[str], Int[np.ndarray, " N"]]:
+    columns = model.columns_
+    each = [columns.values(source, model._inputs) for source in columns.groups]
+    words = np.array([", ".join(row) for row in zip(*each, strict=True)])
+    names, codes = np.unique(words, return_inverse=True)
+    return names.tolist(), codes
+
+
+def category_axis(ax: Axes, names: list[str]) -> None:
+    """Label the places of categories by their names, turned where they would touch."""
+    turned = sum(map(len, names)) > 60
+    words = [_plain(name) for name in names]
+    ax.set_xticks(
+        range(len(names)), words, rotation=30 if turned else 0, ha="right" if turned else "center"
+    )
+    ax.set_xlim(-0.6, len(names) - 0.4)
 
 
 def time_axis(ax: Axes, x: Shaped[np.ndarray, " N"]) -> None:

@@ -10,7 +10,13 @@ from jaxtyping import Float, Shaped
 
 from censored_gp.inputs import Columns
 from censored_gp.kernels import Kernel
-from censored_gp.plotting.outputs import place_of, positions, time_axis
+from censored_gp.plotting.outputs import (
+    categories_of,
+    category_axis,
+    place_of,
+    positions,
+    time_axis,
+)
 from censored_gp.plotting.style import colours_on, new_axes, require_matplotlib
 from censored_gp.posterior import Posterior
 from censored_gp.runtime import in_float64
@@ -172,12 +178,17 @@ def plot_noise(
     parameter = _parameter(model, role, d)
     values = prediction.parameters()[role][:, d]
     order = np.argsort(x[chosen], kind="stable")
-    line = (x[chosen][order], values[order])
-    ax.plot(*line, color=colours_on(ax)["other"], linewidth=1.6)
+    line, names = (x[chosen][order], values[order]), categories_of(model)
+    mark: dict[str, Any] = {"linewidth": 1.6}
+    if names is not None:
+        mark = {"linestyle": "", "marker": "D"}
+    ax.plot(*line, color=colours_on(ax)["other"], **mark)
     ax.set_ylim(0, 1.1 * float(np.max(line[1])))
     ax.set_title(model.output_names_[d].replace("$", r"\$"), loc="left")
     ax.set(xlabel=label, ylabel=parameter.name)
     time_axis(ax, x)
+    if names is not None:
+        category_axis(ax, names)
     return ax
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from censored_gp.report.bundle import require_altair
 
-__all__ = ["coverage_chart", "lost_chart", "pit_chart", "series_chart"]
+__all__ = ["category_chart", "coverage_chart", "lost_chart", "pit_chart", "series_chart"]
 
 Spec = dict[str, Any]
 HEIGHT = 250
@@ -123,19 +123,7 @@ def _hover(chart: Any, is_time: bool, label: str, probability: float, x: Any) ->
         name="near", nearest=True, on="pointerover", clear="pointerout", fields=["x"], empty=False
     )
     when = "utcFormat(datum.x, '%a %d %b %Y, %H:%M')" if is_time else _number("x")
-    value, upper = _number("v"), _number("u")
-    recorded = (
-        f"datum.k === 4 ? 'missing' : datum.k === 1 ? 'at least ' + {value} : datum.k === 2 ? "
-        f"'at most ' + {value} : datum.k === 3 ? {value} + ' to ' + {upper} : {value}"
-    )
-    estimate = f"datum.k === 0 ? '= recorded' : {_number('e')}"
-    told = {
-        "when": ("time" if is_time else label or "input", when),
-        "recorded": ("recorded", recorded),
-        "estimate": ("estimate of the truth", estimate),
-        "mean": ("predicted", _number("m")),
-        "between": (f"{probability:.0%} interval", f"{_number('lo')} + ' to ' + {_number('hi')}"),
-    }
+    told = _told("time" if is_time else label or "input", when, probability)
     return (
         chart.transform_calculate(**{name: words for name, (_, words) in told.items()})
         .mark_rule(style=STYLE + "hover", strokeWidth=2)
@@ -146,6 +134,63 @@ def _hover(chart: Any, is_time: bool, label: str, probability: float, x: Any) ->
         )
         .add_params(near)
     )
+
+
+def _told(place: str, where: str, probability: float) -> dict[str, tuple[str, str]]:
+    """Return what is told of a row: titles and expressions, by name."""
+    value, upper = _number("v"), _number("u")
+    recorded = (
+        f"datum.k === 4 ? 'missing' : datum.k === 1 ? 'at least ' + {value} : datum.k === 2 ? "
+        f"'at most ' + {value} : datum.k === 3 ? {value} + ' to ' + {upper} : {value}"
+    )
+    estimate = f"datum.k === 0 ? '= recorded' : {_number('e')}"
+    return {
+        "when": (place, where),
+        "recorded": ("recorded", recorded),
+        "estimate": ("estimate of the truth", estimate),
+        "mean": ("predicted", _number("m")),
+        "between": (f"{probability:.0%} interval", f"{_number('lo')} + ' to ' + {_number('hi')}"),
+    }
+
+
+def category_chart(label: str, kinds: set[int], probability: float, description: str) -> Spec:
+    """Return the chart of one output by category: the prediction of each with its interval."""
+    alt = require_altair()
+    told = _told(label, "'' + datum.g", probability)
+    tips = [alt.Tooltip(f"{name}:N", title=title) for name, (title, _) in told.items()]
+    chart = _named("series").transform_calculate(**{name: w for name, (_, w) in told.items()})
+    axis = alt.Axis(title=label, labelAngle=0, labelOverlap="greedy", labelSeparation=4)
+    x = alt.X("g:N", sort=None, axis=axis)
+    one = chart.transform_filter("datum.f === 1")
+    ends = one.mark_rule(style=STYLE + "mean").encode(x=x, y=_y("lo:Q"), y2="hi:Q", tooltip=tips)
+    mean = one.mark_point(shape="diamond", size=110, filled=True, style=STYLE + "mean").encode(
+        x=x, y="m:Q", tooltip=tips
+    )
+    rows = _in_places(chart, kinds, x, tips)
+    layered = alt.layer(*rows, ends, mean)
+    return layered.properties(width=600, height=HEIGHT, description=description).to_dict()
+
+
+def _in_places(chart: Any, kinds: set[int], x: Any, tips: list[Any]) -> list[Any]:
+    """Return cells by kind, side by side in their category."""
+    alt = require_altair()
+    beside = alt.XOffset("j:Q", scale=alt.Scale(domain=[-0.5, 0.5]))
+    shapes = {0: ("circle", 16, "seen"), 1: ("triangle-up", 46, "bound"),
+              2: ("triangle-down", 46, "bound")}  # fmt: skip
+    drawn = []
+    for kind, (shape, size, style) in shapes.items():
+        if kind in kinds:
+            own = chart.transform_filter(f"datum.k === {kind}")
+            mark = own.mark_point(shape=shape, size=size, filled=True, style=STYLE + style)
+            drawn.append(mark.encode(x=x, xOffset=beside, y="v:Q", tooltip=tips))
+    if 3 in kinds:
+        between = chart.transform_filter("datum.k === 3").mark_rule(style=STYLE + "between")
+        drawn.append(between.encode(x=x, xOffset=beside, y="v:Q", y2="u:Q", tooltip=tips))
+    if 4 in kinds:
+        lost = chart.transform_filter("datum.k === 4")
+        ticks = lost.mark_tick(orient="vertical", height=9, style=STYLE + "missing")
+        drawn.append(ticks.encode(x=x, xOffset=beside, y=alt.YValue(HEIGHT - 5), tooltip=tips))
+    return drawn
 
 
 def lost_chart(

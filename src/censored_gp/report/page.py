@@ -123,8 +123,13 @@ def _done(facts: Facts) -> str:
     return _paragraphs(words.what_was_done(facts))
 
 
+LINE = (
+    '<span><i class="key line"></i>predicted</span><span><i class="key band"></i>{interval}</span>'
+)
+BAR = '<span><i class="key line"></i>predicted (diamond) and its {interval}</span>'
+"""The same where there are categories, between which there is nothing to draw."""
 LEGEND = """<p class="legend">
-<span><i class="key line"></i>predicted</span><span><i class="key band"></i>{interval}</span>
+{prediction}
 <span><i class="key seen"></i>seen</span>{kinds}</p>"""
 KINDS = {
     "right": '<span><i class="key up"></i>at least (lower bound)</span>',
@@ -137,17 +142,21 @@ KINDS = {
 def _demand(facts: Facts, drawn: Charts) -> str:
     known, series = facts.model.observations_, facts.series
     kinds = "".join(text for kind, text in KINDS.items() if getattr(known, f"is_{kind}").any())
-    legend = LEGEND.format(interval=f"{facts.probability:.0%} interval", kinds=kinds)
-    hint = (
-        "Point at a chart for figures. Drag across the strip below it to zoom; click the strip to "
-        "see all."
-    )
+    prediction = BAR if series.in_categories else LINE
+    prediction = prediction.format(interval=f"{facts.probability:.0%} interval")
+    legend = LEGEND.format(prediction=prediction, kinds=kinds)
+    hint = "Point at a chart for figures."
+    if not series.in_categories:
+        hint += " Drag across the strip below it to zoom; click the strip to see all."
     parts = [_paragraphs([words.what_was_drawn(facts), hint]), legend]
     label = "" if series.is_time else series.label
     for name, columns in zip(facts.names, series.outputs, strict=True):
         said = f"Recorded and predicted values of {name}"
         kinds = set(columns["k"])
-        spec = charts.series_chart(series.is_time, label, kinds, facts.probability, said)
+        if series.in_categories:
+            spec = charts.category_chart(label, kinds, facts.probability, said)
+        else:
+            spec = charts.series_chart(series.is_time, label, kinds, facts.probability, said)
         parts.append(f"<h3>{escaped(name)}</h3>{drawn.add(spec, {'series': columns}, said)}")
     return "".join(parts)
 

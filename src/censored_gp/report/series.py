@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from censored_gp.observations import Observations
-from censored_gp.plotting.outputs import positions
+from censored_gp.plotting.outputs import categories_of, positions, spread_out
 
 __all__ = ["Series", "rows_to_draw", "series_of"]
 
@@ -27,6 +27,8 @@ class Series(NamedTuple):
     outputs: list[dict[str, list[Any]]]
     drawn: int
     rows: int
+    in_categories: bool = False
+    """Whether rows have nothing but categories: each column `g` then has the name of its own."""
 
 
 def rows_to_draw(
@@ -62,6 +64,8 @@ def series_of(model: Any, probability: float, max_points: int) -> Series:
     low, high = found.interval(probability)
     filled = model._filled(rows)[0]
     is_time = x.dtype.kind == "M"
+    names = categories_of(model)
+    groups = {} if names is None else _in_groups(x[rows], names)
     places = (x.astype("datetime64[ms]").astype(np.int64) if is_time else x)[rows].tolist()
     columns = [
         {
@@ -71,10 +75,23 @@ def series_of(model: Any, probability: float, max_points: int) -> Series:
             "hi": rounded(high[:, d]),
             **_seen(known.rows(rows), d),
             "e": rounded(filled[:, d]),
+            **groups,
         }
         for d in range(outputs)
     ]
-    return Series(label, is_time, columns, len(rows), len(x))
+    return Series(label, is_time, columns, len(rows), len(x), names is not None)
+
+
+def _in_groups(codes: Int[np.ndarray, " K"], names: list[str]) -> dict[str, list[Any]]:
+    """Return the category of each row, its place beside the middle, and whether it is the first."""
+    first = np.zeros(len(codes), dtype=int)
+    first[np.unique(codes, return_index=True)[1]] = 1
+    beside = spread_out(codes) - codes
+    return {
+        "g": [names[code] for code in codes],
+        "j": [round(float(place), 3) for place in beside],
+        "f": first.tolist(),
+    }
 
 
 def _seen(known: Observations, d: int) -> dict[str, list[Any]]:

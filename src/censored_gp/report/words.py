@@ -111,7 +111,8 @@ def _model(model: Any) -> str:
     if model.heteroscedastic and any(
         lmc.varies for role, lmc in fitted.priors.items() if role != "mean"
     ):
-        words += " How much values scatter may change with time, too."
+        over = "time" if any(model.columns_.is_time) else "the inputs"
+        words += f" How much values scatter may change with {over}, too."
     return words
 
 
@@ -143,8 +144,18 @@ def code(model: Any) -> str:
     lines = [f"from censored_gp import {type(model).__name__}", ""]
     settings = " ".join(repr(model).split())
     lines.append(f"model = {settings}")
+    lines += _chosen_rows(model)
     lines.append(f"model.fit({', '.join(_arguments(model))})")
     return "\n".join([*lines, "", *(f"# {name} {version}" for name, version in _versions())])
+
+
+def _chosen_rows(model: Any) -> list[str]:
+    """Return, as a remark, which rows of the table were used."""
+    layout, where = model.layout_, getattr(model, "where_", ())
+    chosen = [f"{column!r} is {value!r}" for column, value in where]
+    if layout is not None and layout.long:
+        chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
+    return [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
 
 
 def _arguments(model: Any) -> list[str]:
