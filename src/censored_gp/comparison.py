@@ -82,7 +82,7 @@ def compare(
         raise ValueError("likelihoods: found none. Accepted is one or more.")
     chosen = {"random_state": random_state, **(settings or {})}
     tried = [(n, f, getattr(presets, n)(f, **chosen)) for f in families for n in names]
-    _check_data([model for _, _, model in tried], X, y, known)
+    check_data([model for _, _, model in tried], X, y, known)
     fitted = [_fit(name, family, model, X, y, known) for name, family, model in tried]
     rows = [_scores(*one, folds, random_state, _widened(fitted)) for one in fitted]
     order = np.argsort([row["nlpd"] for row in rows], kind="stable")
@@ -99,7 +99,7 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _check_data(models: Sequence[CensoredGP], X: Any, y: Any, known: dict[str, Any]) -> None:
+def check_data(models: Sequence[CensoredGP], X: Any, y: Any, known: dict[str, Any]) -> None:
     """Refuse what one of the models cannot take, before minutes are spent on the others."""
     for model in models:
         model._settings()

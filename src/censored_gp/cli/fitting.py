@@ -172,7 +172,7 @@ def _shape(wanted: Wanted, plan: Plan) -> tuple[int, int]:
 
 
 def _fit(ready: Ready, files: Files) -> Fitted:
-    from censored_gp.comparison import _check_data as check_data
+    from censored_gp.comparison import check_data
 
     wanted, plan, model = ready
     rows, outputs = _shape(wanted, plan)
