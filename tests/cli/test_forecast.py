@@ -69,12 +69,12 @@ def test_errors_about_a_long_table_are_told_by_its_own_lines(tmp_path, run, valu
     path = tmp_path / "long.csv"
     path.write_text(LONG.format(**values))
     options = "--delimiter ';' --outputs n --by station --time time --likelihood gamma"
-    result = run(f"fit {path} {options} --save {tmp_path / 'm'}")
+    result = run(f"fit {path} {options} --save {tmp_path / 'm.cgp'}")
     assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
 
 
 def test_a_column_that_is_not_there_is_told_with_its_file(here, run):
-    result = run("fit bikes.csv --outputs station_1 --time time --censored full --save m")
+    result = run("fit bikes.csv --outputs station_1 --time time --censored full --save m.cgp")
     assert "'full', which is not a column. bikes.csv has 'time', 'rain'" in result.stderr
 
 
