@@ -58,7 +58,9 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     heteroscedastic : bool
         Whether the scale of the noise varies with the inputs. If not, every role but the mean is
         a learned constant for each output, whatever `kernels` says. Shapes, such as the degrees
-        of freedom of a Student-t, vary only if `kernels` names them.
+        of freedom of a Student-t, vary only if `kernels` names them. Values recorded in steps, of
+        which many are the same, are then known to within half a step: where all of them are 0 the
+        scale of a Gaussian would vanish.
     use_censoring : bool
         Whether bounds are used. If not, every bound is taken for the value itself.
     rank : int or None, or dict by role of an int or a list with one int for each kernel

@@ -50,7 +50,8 @@ demand of the 14 days before, give or take a tenth. Draws are draws of supply an
 *Why the best row is not always {champion}*: both areas are hidden in a fold, so that the second one
 can help only where the first was censored, and R² and MAE are of means, which varying noise changes
 little. Heeding the censoring is what these data reward; among the models that do, the larger ones
-pay for coefficients that have nothing to gain here."""
+have coefficients that have nothing to gain here, and fewer of their fits settle within the steps
+that a study of hundreds of fits can give them, as is said below each table."""
 
 
 def run(settings: Settings) -> dict[str, float]:
@@ -159,10 +160,18 @@ def _tables(rows: Sequence[Row]) -> list[str]:
     ]
     return [
         page.markdown(header, lines),
+        _settled(rows),
         f"R² less that of {CHAMPION}, paired:",
         page.markdown(["model", *(f"c = {c}" for c in INTENSITIES)], paired),
         page.bulleted(judged),
     ]
+
+
+def _settled(rows: Sequence[Row]) -> str:
+    """Say how many fits of each model settled within the steps that they had."""
+    found = page.collect(rows, ["model"], ["pair", "draw", "intensity", "fold"], "converged")
+    said = [f"{model} {np.mean([*own.values()]):.0%}" for model, own in found.items()]
+    return f"Fits that settled within their steps: {', '.join(said)}." if said else ""
 
 
 def _paper() -> str:
