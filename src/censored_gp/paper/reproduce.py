@@ -138,6 +138,9 @@ def _wanted(part: str, draws: int | None, engine: str) -> list[tuple[Study, list
 def _has(table: Any, rows: list[dict[str, Any]], engine: str) -> bool:
     """Say whether there are runs of a table by an engine; tables 1 and 2 share a file."""
     own = [row for row in rows if row["engine"] == engine]
+    if table is table4 and engine != "natural":
+        # These have a table of their own.
+        own = [row for row in own if not engines.is_compared(row)]
     belongs: Callable[[Any], bool] = getattr(table, "is_run_of", lambda row: True)
     return any(belongs(row) for row in own)
 

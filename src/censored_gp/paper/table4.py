@@ -101,13 +101,13 @@ REASONS = """\
 A family's champion is HMOCGP, for Poisson MOCGP. *Ahead by* is its R² less that of the best other
 row of its family, paired by draw. Where that is negative, the other columns tell why:
 
+- The difference is not clear: **chance**, as far as these draws can tell.
 - *Trained on the truth* the champion is no better than the best row: **not the censoring**. With
   the paper's kernels the weekly one starts at a lengthscale of one, which can hardly tell weekends
   from weekdays; what is not explained becomes noise. A varying noise takes it up: it trusts the
   busiest hours least, and these make R². Such a model may lose by R² what it wins by NLPD; and a
   negative binomial of large dispersion has means far above its medians.
 - *Told the rule* of censoring it is: **the rule**. See what the rule has to do with it, below.
-- Neither, and the difference is not clear: **chance**, as far as these draws can tell.
 - Else **varying noise**, if the champion is the best row by NLPD; or it is not explained."""
 
 
@@ -295,12 +295,12 @@ def _standing(rows: Sequence[Row], block: str, family: str, model: str) -> list[
 
 def _why(ahead: Sequence[float], best: float, truth: float, told: float, by_nlpd: bool) -> str:
     """Say why a champion is not the best row."""
+    if not is_clear(ahead):
+        return "chance"
     if truth <= best:
         return "not the censoring"
     if told > best:
         return "the rule"
-    if not is_clear(ahead):
-        return "chance"
     return "varying noise" if by_nlpd else "not explained"
 
 
