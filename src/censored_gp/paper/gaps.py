@@ -40,8 +40,8 @@ GAP = """\
 (R² of ours - R² of the same model ignoring censoring) / (R² of the same model trained on the
 truth - R² ignoring censoring), from means over the draws that both have. Where the truth makes a
 model no better there is no gap. More than one is closed where a model beats its twin that was
-trained on the truth: it is then not better informed, but errs in the direction in which demand has
-moved since (see the ratios above)."""
+trained on the truth: it cannot be better informed, but may err in the direction in which demand has
+moved since (the ratios above tell), or be held back less by what it does not see."""
 RULES = """\
 ### What the rule of censoring has to do with it
 
