@@ -99,7 +99,18 @@ def inverse_lower(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
 
 def inverse_of_product(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
     """Return (L L')^-1 for a lower triangular L."""
-    identity = jnp.eye(factor.shape[-1])
-    return jnp.vectorize(lambda l: _backward(l, _forward(l, identity)), signature="(p,p)->(p,p)")(
-        factor
-    )
+    return jnp.vectorize(_inverse_of_product, signature="(p,p)->(p,p)")(factor)
+
+
+def _inverse_of_product(factor: Square) -> Square:
+    """Return M' M with M = L^-1, by halves: products are four times as quick as solving is."""
+    half = len(factor) // 2
+    first, last = (_forward(own, jnp.eye(len(own))) for own in _halves(factor, half))
+    between = -last @ (factor[half:, :half] @ first)
+    lower = last.T @ between
+    return jnp.block([[first.T @ first + between.T @ between, lower.T], [lower, last.T @ last]])
+
+
+def _halves(matrix: Square, half: int) -> tuple[Square, Square]:
+    """Return the two blocks on the diagonal."""
+    return matrix[:half, :half], matrix[half:, half:]

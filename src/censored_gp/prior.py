@@ -28,6 +28,9 @@ from censored_gp.runtime import AnyArray, bucket
 
 FEW_DISTINCT = 32
 """So many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
+COARSE_UP_TO = 128
+"""Above these few, and up to so many, inducing inputs are padded in coarse steps: there are never
+many of them, and fits of other data share a program."""
 MOST_SLOPES = 2
 """Hyper-parameters of one kernel up to which the features' slope in each is computed."""
 MOST_CANDIDATES = 3000
@@ -210,17 +213,18 @@ def slopes_of(hyper_parameters: int) -> int:
     return hyper_parameters if hyper_parameters <= MOST_SLOPES else 1
 
 
-def feature_slopes(
+def features_and_slopes(
     free: LMC,
     inducing: tuple[Inducing, ...],
     inputs: Float[AnyArray, "N C"],
     jitter: Float[AnyArray, ""],
 ) -> Float[Array, "B L N M"]:
-    """Return slopes of all features in the first, second, ... free hyper-parameter of each kernel.
+    """Return features, and their slopes in the first, second, ... hyper-parameter of each kernel.
 
-    If a kernel has many, there is one slope, along all of them together. Features matter up to a
-    rotation, so this is the slope L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2 of one that turns
-    as the kernel changes: that of phi' phi is right.
+    The hyper-parameters are the free ones. If a kernel has many, there is one slope, along all of
+    them together. Features matter up to a rotation, so this is the slope
+    L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2 of one that turns as the kernel changes: that of
+    phi' phi is right.
     """
     return _over_blocks(_block_slopes, free, inducing, inputs, jitter)
 
@@ -231,7 +235,7 @@ def _block_slopes(
     inputs: Float[AnyArray, "N C"],
     jitter: Float[AnyArray, ""],
 ) -> Float[Array, "L N M"]:
-    """Return the slopes of the features of one block."""
+    """Return the features of one block, and their slopes."""
 
     def matrices(free: tuple[Kernel, ...]) -> tuple[Float[Array, "M M"], Float[Array, "M N"]]:
         found = [
@@ -243,12 +247,13 @@ def _block_slopes(
 
     gram, cross = matrices(free)
     inverse = inverse_lower(cholesky(gram))
-    phi, slopes = inverse @ cross, [jnp.zeros((0, *cross.T.shape))]
+    phi = inverse @ cross
+    found = [phi.T]
     for direction in _directions(free):
         _, (d_gram, d_cross) = jax.jvp(matrices, (free,), (direction,))
         slope = inverse @ d_cross - 0.5 * (inverse @ d_gram @ inverse.T) @ phi
-        slopes.append(slope.T[None])
-    return jnp.concatenate(slopes)
+        found.append(slope.T)
+    return jnp.stack(found)
 
 
 def _directions(free: tuple[Kernel, ...]) -> list[tuple[Kernel, ...]]:
@@ -349,6 +354,7 @@ def _spread_out(rows: Float[np.ndarray, "N C"], most: int) -> Float[np.ndarray, 
 def pad_inducing(points: Float[np.ndarray, "M C"]) -> Inducing:
     """Round the number of inducing inputs up, so that fits of similar size share a program."""
     # The steps are finer than those of rows: time grows with the cube of their number.
-    room = bucket(len(points), steps=16) - len(points)
+    coarse = FEW_DISTINCT < len(points) <= COARSE_UP_TO
+    room = bucket(len(points), smallest=16 if coarse else 8, steps=16) - len(points)
     padded = np.concatenate([points, np.repeat(points[-1:], room, axis=0)])
     return Inducing(padded, np.arange(len(padded)) < len(points))

@@ -271,11 +271,10 @@ def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geom
     gram = output_grams(phi, sites)
     centred = sites.linear - sites.precision * mean[:, None]
     residual = jnp.asarray(centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2)))
-    weighted = jnp.moveaxis(sites.precision, 2, 1)[..., None] * (phi[:, None] @ inner)
-    d_phi = residual @ slope - jnp.sum(weighted, axis=1)
+    d_phi = residual @ slope - jnp.einsum("bnd,bdnm->bnm", sites.precision, phi[:, None] @ inner)
     own = weights.mean.reshape(blocks, 1, rank, size)
     pulled = jnp.swapaxes(residual, 1, 2) @ phi
-    d_loading = own * pulled[:, :, None] - jnp.einsum("bdrmk,bdmk->bdrm", half, gram)
+    d_loading = own * pulled[:, :, None] - jnp.sum(half * gram[:, :, None], axis=4)
     return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), jnp.zeros_like(shape.left_out))
 
 

@@ -32,11 +32,9 @@ from censored_gp.inference.vectors import from_vector, to_vector
 from censored_gp.posterior import Weights
 from censored_gp.prior import (
     LMC,
-    Geometry,
     Inducing,
-    feature_slopes,
-    from_free,
-    geometry,
+    features_and_slopes,
+    loadings,
     slopes_of,
 )
 from censored_gp.runtime import AnyArray
@@ -73,11 +71,11 @@ def role_information(
     jitter: Float[AnyArray, ""],
 ) -> Information:
     """Return the information about one role that varies."""
-    inputs = jnp.asarray(inputs)
-    shape = geometry(from_free(free), inducing, inputs, jitter)
-    slopes = feature_slopes(free, inducing, inputs, jitter)
+    wide = features_and_slopes(free, inducing, jnp.asarray(inputs), jitter)
     of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
-    return jax.vmap(of_block)(shape, slopes, jnp.asarray(sites.precision), weights.covariance)
+    return jax.vmap(of_block)(
+        wide, loadings(free, inducing), jnp.asarray(sites.precision), weights.covariance
+    )
 
 
 def information(
@@ -96,16 +94,15 @@ def information(
 
 
 def _of_block(
-    shape: Geometry,
-    slopes: Float[Array, "L N M"],
+    wide: Float[Array, "L N M"],
+    loading: Float[Array, "D R M"],
     precision: Float[Array, "N D"],
     covariance: Float[Array, "W W"],
     sizes: tuple[int, ...],
 ) -> Information:
     """Return the information about one block; ``sizes`` are the columns of its kernels."""
-    wide = jnp.concatenate([shape.phi[None], slopes])
-    loading = _loading_information(wide, shape.loading, precision, covariance, sizes)
-    return Information(loading, _mean_information(shape, precision, covariance))
+    about = _loading_information(wide, loading, precision, covariance, sizes)
+    return Information(about, _mean_information(wide[0], loading, precision, covariance))
 
 
 def _loading_information(
@@ -153,10 +150,13 @@ def _by_kernel(
 
 
 def _mean_information(
-    shape: Geometry, precision: Float[Array, "N D"], covariance: Float[Array, "W W"]
+    phi: Float[Array, "N M"],
+    loading: Float[Array, "D R M"],
+    precision: Float[Array, "N D"],
+    covariance: Float[Array, "W W"],
 ) -> Float[Array, "D D"]:
     """Return 1_d' S^-1 1_e for every pair of outputs."""
-    inward = (shape.loading * (precision.T @ shape.phi)[:, None]).reshape(len(shape.loading), -1)
+    inward = (loading * (precision.T @ phi)[:, None]).reshape(len(loading), -1)
     return jnp.diag(jnp.sum(precision, axis=0)) - inward @ covariance @ inward.T
 
 

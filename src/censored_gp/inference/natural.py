@@ -72,7 +72,7 @@ class NaturalSettings:
     tolerance_per_cell: float = 5e-5
     """... so much for each observed cell."""
     warm_up: int = 3
-    """Site steps before the hyper-parameters move."""
+    """Site steps before the hyper-parameters move: at the first start, as others have its sites."""
     learn: bool = True
     """Whether the hyper-parameters move at all."""
 
@@ -284,6 +284,8 @@ MUCH_SHORTER = 1.0 / 10.0
 """One more, where rows are many and no kernel is periodic: a wave may be among them, which a start
 that is too long takes for noise."""
 MANY_ROWS = 100
+AFTER_ANOTHER = 1
+"""Site steps at a start that has the sites of another one."""
 
 
 def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior, Report]:
@@ -355,12 +357,15 @@ def _start(task: Task, settings: NaturalSettings) -> tuple[Found, list[Report]]:
     waves = len(task.inputs) > MANY_ROWS and not task.periodic
     starts = task.starts((*SHORTER, MUCH_SHORTER) if waves else SHORTER)
     problem = task.problem(starts[-1])
-    look = dataclasses.replace(settings, max_iterations=settings.warm_up, learn=False)
-    ends = []
+    ends: list[tuple[State, float, Report]] = []
     for start in starts:
         free = {role: to_free(lmc) for role, lmc in start.priors.items()}
+        # Sites stand for the likelihood: those that suit one start nearly suit the next.
+        sites = ends[0][0].sites if ends else starting_sites(free, problem)
+        steps = min(settings.warm_up, AFTER_ANOTHER) if ends else settings.warm_up
+        look = dataclasses.replace(settings, max_iterations=steps, learn=False)
         try:
-            ends.append(climb(problem, free, starting_sites(free, problem), look, task.progress))
+            ends.append(climb(problem, free, sites, look, task.progress))
         except KeyboardInterrupt:
             if not ends:
                 raise

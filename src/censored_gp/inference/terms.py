@@ -22,6 +22,8 @@ from censored_gp.quadrature import grid
 from censored_gp.runtime import AnyArray, bucket
 
 KINDS = ("exact", "right", "left", "interval", "share")
+MANY_CELLS = 512
+"""Cells from which on it takes long to compute those that only pad the shape."""
 NO_VARIANCE = 1e-20
 """A latent variance not above this is none: its slope would be lost in rounding, or be infinite."""
 
@@ -105,7 +107,7 @@ def _terms(
 ) -> Terms:
     """Build the list of one likelihood and kind, padded by repeating its first cell."""
     # How many cells are censored is chance: it must not decide what is compiled.
-    room = bucket(len(rows), steps=4) - len(rows)
+    room = bucket(len(rows), steps=2 if len(rows) < MANY_CELLS else 4) - len(rows)
     weight = np.concatenate([np.ones(len(rows)), np.zeros(room)])
     rows, outputs = (np.concatenate([v, np.repeat(v[:1], room)]) for v in (rows, outputs))
     roles = tuple(parameter.role for parameter in likelihood.parameters)

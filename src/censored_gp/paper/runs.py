@@ -41,8 +41,11 @@ MANY_IN_A_ROW = 16
 """Runs of one program that a worker does in a row at most: the others must have something, too."""
 AHEAD = 2
 """Runs that a worker has been given at a time, so that it need not wait for the next one."""
-MANY_PROGRAMS = 3
-"""Programs of runs after which a worker forgets what it has compiled (it is kept on disk)."""
+MOST_PIECES = 0.5
+"""Share of the pieces of memory that a process may have, after which a worker forgets what it has
+compiled (it is kept on disk): a program takes hundreds of them, and the one too many is fatal."""
+MANY_PROGRAMS = 12
+"""The same where the system does not tell of pieces: programs of runs."""
 WENT = ("seconds", "error", "version", "finished")
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -198,7 +201,7 @@ _programs: set[tuple[str, ...]] = set()
 
 def _do(study: Study, run: Settings) -> Row:
     """Do one run; a failure becomes part of its row."""
-    if len(_programs | {study.program(run)}) > MANY_PROGRAMS:
+    if study.program(run) not in _programs and _holds_much():
         _forget_programs()
     _programs.add(study.program(run))
     start = time.perf_counter()
@@ -209,6 +212,15 @@ def _do(study: Study, run: Settings) -> Row:
         except Exception as problem:
             found = {"error": _one_line(problem)}
     return run | found | _went(time.perf_counter() - start)
+
+
+def _holds_much() -> bool:
+    """Return whether this process has nearly as many pieces of memory as it may have."""
+    try:
+        most = int(Path("/proc/sys/vm/max_map_count").read_text())
+        return Path("/proc/self/maps").read_bytes().count(b"\n") > MOST_PIECES * most
+    except (OSError, ValueError):
+        return len(_programs) >= MANY_PROGRAMS
 
 
 def _forget_programs() -> None:
