@@ -28,9 +28,6 @@ from censored_gp.runtime import AnyArray, bucket
 
 FEW_DISTINCT = 32
 """So many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
-COARSE_UP_TO = 128
-"""Above these few, and up to so many, inducing inputs are padded in coarse steps: there are never
-many of them, and fits of other data share a program."""
 MOST_SLOPES = 2
 """Hyper-parameters of one kernel up to which the features' slope in each is computed."""
 MOST_CANDIDATES = 3000
@@ -353,8 +350,20 @@ def _spread_out(rows: Float[np.ndarray, "N C"], most: int) -> Float[np.ndarray, 
 
 def pad_inducing(points: Float[np.ndarray, "M C"]) -> Inducing:
     """Round the number of inducing inputs up, so that fits of similar size share a program."""
-    # The steps are finer than those of rows: time grows with the cube of their number.
-    coarse = FEW_DISTINCT < len(points) <= COARSE_UP_TO
-    room = bucket(len(points), smallest=16 if coarse else 8, steps=16) - len(points)
+    room = _rounded_up(len(points)) - len(points)
     padded = np.concatenate([points, np.repeat(points[-1:], room, axis=0)])
     return Inducing(padded, np.arange(len(padded)) < len(points))
+
+
+def _rounded_up(size: int) -> int:
+    """Return how many inducing inputs a kernel of so many has with its padding.
+
+    The steps are finer than those of rows, as time grows with the cube of their number, and coarse
+    enough for the fits of other data to share a program. The hours of a day and of a week fit in.
+
+    >>> [_rounded_up(n) for n in (2, 24, 40, 74, 150, 168, 250, 300)]
+    [8, 24, 48, 80, 168, 168, 264, 304]
+    """
+    steps = ((FEW_DISTINCT, 8), (128, 16), (264, 24))
+    step = next((step for most, step in steps if size <= most), 0)
+    return -(-size // step) * step if step else bucket(size, steps=16)

@@ -183,7 +183,7 @@ def test_a_fit_can_be_repeated_on_another_table(here, run):
         ("compare --load bikes.cgp --save x.cgp", "--save: compare keeps no model"),
         ("compare --load bikes.cgp --model cgp", "--model: compare has --models"),
         ("required-supply --load bikes.cgp --window long", "--window: 'long' is not a duration"),
-        ("correlations --load bikes.cgp --role scale", "role: found 'scale'"),
+        ("correlations --load bikes.cgp --role scale", "--role: found 'scale'"),
         ("report --load bikes.cgp --output r.pdf", "r.pdf: found the ending '.pdf'"),
         ("data moon", "data: found 'moon'"),
         ("data bike_share --samples 3", "--samples: bike_share has no such choice"),

@@ -56,7 +56,7 @@ def test_unknown_truth_is_not_counted(normal):
     prediction, truth = normal
     hidden = np.where(np.arange(4000) < 2000, truth, np.nan)
     assert models.scores(prediction, hidden)["nlpd"] < models.scores(prediction, truth)["nlpd"]
-    assert np.isnan(models.covered(prediction, np.full(4000, np.nan)))
+    assert np.isnan(models.coverage(prediction, np.full(4000, np.nan))["coverage"])
 
 
 def test_single_outputs_see_one_output():

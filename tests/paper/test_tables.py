@@ -257,5 +257,6 @@ def test_counts_that_a_model_drew_itself_are_held_by_nine_in_ten_intervals_at_ra
         def cdf(self, y):
             return poisson.cdf(y, 0.8)
 
-    assert models.covered(Known(), truth) > 0.94
-    assert models.covered_at_random(Known(), truth) == pytest.approx(0.9, abs=0.015)
+    held = models.coverage(Known(), truth)
+    assert held["coverage"] > 0.94
+    assert held["coverage_at_random"] == pytest.approx(0.9, abs=0.015)

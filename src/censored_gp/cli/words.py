@@ -19,6 +19,8 @@ OPTIONS = {
     "random_state": "--seed",
     "fit(table, outputs=[...], time=...)": "fit FILE --outputs ... --time ...",
     "model.save(path)": "--save",
+    "role: found": "--role: found",
+    "by='...'": "--by COLUMN",
 }
 """Options by what they are called in Python."""
 

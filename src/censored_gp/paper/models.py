@@ -19,8 +19,7 @@ __all__ = [
     "NATURAL",
     "SINGLE",
     "build",
-    "covered",
-    "covered_at_random",
+    "coverage",
     "imputed",
     "paper_kernels",
     "paper_likelihood",
@@ -98,34 +97,28 @@ def scores(prediction: Prediction, truth: Float[np.ndarray, " N"]) -> dict[str, 
     return point_scores(prediction.mean[:, 0], truth) | {
         "nlpd": float(nlpd),
         "nlpd_per_point": float(nlpd) / known if known else float("nan"),
-        "coverage": covered(prediction, truth),
+        **coverage(prediction, truth),
     }
 
 
-def covered(prediction: Prediction, truth: Float[np.ndarray, " N"], level: float = 0.9) -> float:
+def coverage(
+    prediction: Prediction, truth: Float[np.ndarray, " N"], level: float = 0.9
+) -> dict[str, float]:
     """Return how much of the truth (NaN: not counted) the central intervals of output 1 hold.
 
     A value is inside if it is not below the lower quantile and not above the upper one. That can
     be read off P(Y < y) and P(Y <= y), which are quicker to compute than quantiles.
-    """
-    below, upto = _ends(prediction, truth)
-    return _mean((upto >= (1 - level) / 2) & (below < (1 + level) / 2))
-
-
-def covered_at_random(
-    prediction: Prediction, truth: Float[np.ndarray, " N"], level: float = 0.9
-) -> float:
-    """Return the same for intervals whose ends hold a count with a probability that makes it even.
 
     There may be no count between two quantiles: closed intervals of small counts hold more than
-    they promise, however right the model is. Of these a model that is right holds `level`.
+    they promise, however right the model is. `coverage_at_random` is of intervals whose ends hold a
+    count with a probability that makes it even: of these a model that is right holds `level`.
     """
     below, upto = _ends(prediction, truth)
-    inside = np.clip(upto, (1 - level) / 2, (1 + level) / 2)
-    inside = inside - np.clip(below, (1 - level) / 2, (1 + level) / 2)
-    width = upto - below
-    point = (upto >= (1 - level) / 2) & (below < (1 + level) / 2)
-    return _mean(np.where(width > 0, inside / np.where(width > 0, width, 1.0), point))
+    low, high = (1 - level) / 2, (1 + level) / 2
+    point = (upto >= low) & (below < high)
+    inside, width = np.clip(upto, low, high) - np.clip(below, low, high), upto - below
+    even = np.where(width > 0, inside / np.where(width > 0, width, 1.0), point)
+    return {"coverage": _mean(point), "coverage_at_random": _mean(even)}
 
 
 def _mean(values: Shaped[np.ndarray, " K"]) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from censored_gp import metrics
-from censored_gp.paper.models import MODELS, build, covered, point_scores, seen_by
+from censored_gp.paper.models import MODELS, build, coverage, point_scores, seen_by
 from censored_gp.paper.runs import Row, Settings, Study, good
 from censored_gp.paper.synthetic import FIRST_DRAW, world
 
@@ -39,7 +39,7 @@ def run(settings: Settings) -> dict[str, float]:
     return {
         "relative_error": point_scores(prediction.mean[:, 0], hidden)["mae"] / truth.std(),
         "r2": point_scores(prediction.mean[:, 0], truth)["r2"],
-        "coverage": covered(prediction, hidden),
+        "coverage": coverage(prediction, hidden)["coverage"],
         **{name: float(count) for name, count in zip(PIT_COLUMNS, counts, strict=True)},
     }
 

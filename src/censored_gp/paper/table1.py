@@ -35,9 +35,9 @@ for each draw; with much less than that the non-censored models do not fail as c
 reports. That was settled by looking at other draws (seeds below 10). Every draw has
 hyper-parameters of its own, uniform on: {ranges}. `draws.csv` lists them.
 The last row is the distribution that the values were drawn from: no model can be expected to do
-better. Intervals of censored points hold less than 90 %: hyper-parameters are estimated from 100
-rows, of which 42 say no more than "at least", and are then taken for certain; the more is censored,
-the less is left to tell them by (see the figure on calibration)."""
+better. Intervals of censored points hold less than 90 %: hyper-parameters are estimated from {n}
+rows, of which {censored} say no more than "at least", and are then taken for certain; the more is
+censored, the less is left to tell them by (see the figure on calibration)."""
 
 
 def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
@@ -57,19 +57,24 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     """
     own = [row for row in rows if row["engine"] == engine and is_run_of(row)]
     nlpd = page.collect(own, ["model"], ["draw"], "nlpd")
-    ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in
-                       synthetic.RANGES.items())  # fmt: skip
     return "\n\n".join(
         [
             f"## Table 1: synthetic data, engine {engine}",
-            PROTOCOL.format(n=synthetic.N, ranges=ranges, first=synthetic.FIRST_DRAW)
-            if engine == "natural"
-            else "The protocol is that of the table above.",
+            _protocol() if engine == "natural" else "The protocol is that of the table above.",
             _table(own, nlpd),
             page.verdict(nlpd, CHAMPION, high_is_good=False, digits=1, what="NLPD"),
             page.effort(own),
         ]
     )
+
+
+def _protocol() -> str:
+    """Return the text of the protocol, with its figures."""
+    ends = synthetic.RANGES.items()
+    ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in ends)
+    first = synthetic.FIRST_DRAW
+    censored = int(synthetic.world(first, *SCENARIO).censored.sum())
+    return PROTOCOL.format(n=synthetic.N, ranges=ranges, first=first, censored=censored)
 
 
 def is_run_of(row: Row) -> bool:

@@ -81,7 +81,7 @@ inputs each. The package's defaults: `kernels=None`, its own links, and as furth
 or the day's temperature (379, 3386): the weather that the files of all hours have. The natural
 engine takes at most {max_iterations} steps, and stops when the bound changes by less than
 {tolerance} nats; how many fits did so is under *converged*. What ignores censoring for the gap
-below, and what has station 366 corrected, has {few} draws. The booster knows hour, weekday and
+below has {half} draws, what has station 366 corrected {few}. The booster knows hour, weekday and
 (3711) rain.
 
 *Scores* are against the true demand of the test hours, which are the same in all draws: standard
@@ -143,7 +143,8 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
 
 
 def _protocol() -> str:
-    return PROTOCOL.format(**NATURAL, few=new_york.HALF, inducing=new_york.PAPER_INDUCING)
+    return PROTOCOL.format(**NATURAL, half=new_york.HALF, few=new_york.FEW,
+                           inducing=new_york.PAPER_INDUCING)  # fmt: skip
 
 
 def _published(rows: Sequence[Row], station: str) -> list[Row]:

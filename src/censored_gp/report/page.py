@@ -243,7 +243,7 @@ def _calibration(facts: Facts, drawn: Charts) -> str:
         if found.held_out
         else f"Predictions of {found.cells:,} cells are compared with what is known of them. The "
         "model was fitted to these very cells, which flatters it. For cells that were held out, "
-        "make this report with folds=3."
+        "make this report with folds=3 (in a terminal: --folds 3)."
     )
     hint = (
         "Left: bars near 1 are right; many at both ends mean intervals too narrow. Right: points "
