@@ -403,11 +403,11 @@ def test_a_long_table_that_is_fitted_as_a_wide_one_is_noticed():
         "place": list("abc") * 6,
     }
     with pytest.warns(UserWarning, match=r"18 of 18 rows have a time .*: by='...'"):
-        read_training(long, "rides", time="hour")
+        CensoredGP().fit(long, outputs="rides", time="hour")
 
 
 def test_repeated_times_with_other_inputs_are_no_sign_of_a_long_table():
     deep = {"hour": np.repeat(np.arange(6.0), 3), "lead": np.arange(18.0), "depth": [1, 2, 3] * 6}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_training(deep, "lead", time="hour", inputs=["depth"])
+        CensoredGP().fit(deep, outputs="lead", time="hour", inputs=["depth"])

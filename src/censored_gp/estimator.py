@@ -226,6 +226,8 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     def _fit(self, data: _Data, settings: Any) -> Self:
         """Fit to data that have been read."""
         targets.warn_of_little(data.observations)
+        if data.layout is not None and data.layout.time is not None and not data.layout.long:
+            targets.warn_of_shared_times(data.inputs, data.layout.time)
         keep_compiled_programs()
         with float64(), progress_bar(self.progress) as tell:
             units = choose_units(data.likelihoods, data.seen.values())

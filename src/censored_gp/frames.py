@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from censored_gp.kept import Kept
 from censored_gp.natives import Opened, labels_of, make_table, open_table, taken, times_of
 from censored_gp.observations import Observations
-from censored_gp.pivot import rows_of_long, warn_of_shared_times
+from censored_gp.pivot import rows_of_long
 from censored_gp.readings import Spec, read_cells
 from censored_gp.tables import CELL, listed
 
@@ -129,10 +129,7 @@ def read_training(
     if by is None:
         seen = read_cells(table, names, spec)
         rows = Rows(Kept.of(_keys(table, layout)), np.arange(len(table))).of(table)
-        columns = _inputs(table, layout)
-        if time is not None:
-            warn_of_shared_times(columns, time)
-        return Training(layout, rows, columns, seen)
+        return Training(layout, rows, _inputs(table, layout), seen)
     return _read_long(table, layout, by, spec)
 
 

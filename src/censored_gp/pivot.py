@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from jaxtyping import Int, Shaped
 from censored_gp.natives import plain
 from censored_gp.tables import is_missing
 
-__all__ = ["rows_of_long", "warn_of_shared_times"]
+__all__ = ["rows_of_long"]
 
 Whole = Int[np.ndarray, " K"]
 
@@ -44,27 +43,6 @@ def rows_of_long(
     for label, code in codes.items():
         _refuse_disagreeing(label, values[label], code, first[row], time)
     return first, row
-
-
-def warn_of_shared_times(columns: Mapping[Any, Any], time: Any) -> None:
-    """Warn if most rows of a wide table have the time, and all else, of another: it may be long.
-
-    >>> warn_of_shared_times({"t": np.array([0, 1, 2, 3])}, "t")
-    """
-    texts = [plain(column) for column in columns.values()]
-    texts = [text.astype(str) if text.dtype == object else text for text in texts]
-    codes = [np.unique(text, return_inverse=True)[1].reshape(-1) for text in texts]
-    _, counts = np.unique(np.stack(codes, axis=1), axis=0, return_counts=True)
-    shared = int(counts[counts > 1].sum())
-    if 2 * shared > len(codes[0]):
-        warnings.warn(
-            f"Time {str(time)!r}: {shared:,} of {len(codes[0]):,} rows have a time (and inputs) "
-            "that another row has, too; they are taken for measurements of one and the same. If "
-            "each row is about one place, product or station, name the column that says which "
-            "one: by='...'.",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 def _occurrence(codes: Sequence[Whole]) -> Whole:

@@ -8,6 +8,8 @@ that stands for the distribution of the parameters at each row), and joint draws
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import equinox as eqx
@@ -62,9 +64,10 @@ def output_covariances(
     """Return the covariance of the weights with each output's factors, and that of the factors."""
     blocks, _, rank, size = shape.loading.shape
     square = weights.covariance.reshape(blocks, rank, size, rank, size)
-    # Sums over the few ranks one by one: a contraction so short is six times as slow.
-    half = sum(shape.loading[:, :, None, None, s] * square[:, None, :, :, s] for s in range(rank))
-    return half, sum(shape.loading[:, :, r, :, None] * half[:, :, r] for r in range(rank))
+    # Sums over the few ranks one by one: a contraction so short takes far longer.
+    loading, each = shape.loading, range(rank)
+    half = reduce(add, (loading[:, :, None, None, s] * square[:, None, ..., s, :] for s in each))
+    return half, reduce(add, (loading[:, :, r, :, None] * half[:, :, r] for r in each))
 
 
 def kernel_marginals(

@@ -29,8 +29,12 @@ __all__ = [
     "same_rows",
     "warn",
     "warn_of_little",
+    "warn_of_shared_times",
     "within_support",
 ]
+
+FEW_ROWS = 10
+"""Rows below which repeated times say nothing of the kind of table."""
 
 
 def read_targets(
@@ -267,6 +271,22 @@ def warn_of_little(observations: Observations) -> None:
                 f"Output {name!r} has the same value, {exact[0]:g}, in {rows}: how much it varies "
                 "cannot be learned from that."
             )
+
+
+def warn_of_shared_times(inputs: Float[np.ndarray, "N C"], time: Any) -> None:
+    """Warn if most rows of a wide table have the time, and all else, of another: it may be long.
+
+    >>> warn_of_shared_times(np.arange(12.0)[:, None], "t")
+    """
+    _, counts = np.unique(inputs, axis=0, return_counts=True)
+    shared = int(counts[counts > 1].sum())
+    if len(inputs) >= FEW_ROWS and 2 * shared > len(inputs):
+        warn(
+            f"Time {str(time)!r}: {shared:,} of {len(inputs):,} rows have a time (and inputs) that "
+            "another row has, too; they are taken for measurements of one and the same. If each "
+            "row is about one place, product or station, name the column that says which one: "
+            "by='...'."
+        )
 
 
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:

@@ -111,7 +111,7 @@ def test_table_3_has_both_stand_ins_and_the_papers_figures(data_folder):
 def test_table_4_has_the_papers_rows_and_one_more():
     assert len(table4.PAPER) == 13
     assert set(new_york.ROWS) - set(table4.PAPER) == {("gaussian", "MOCGP")}
-    runs = new_york.runs(2)
+    runs = [*new_york.runs(2), *gaps.runs(2)]
     assert len({table4.STUDY.key(run) for run in runs}) == len(runs)
     oracles = [run for run in runs if run["data"] == "truth" and run["family"] != "-"]
     assert {run["draw"] for run in oracles} == {0}
@@ -124,7 +124,7 @@ def test_table_4_says_which_aims_are_missed():
             return 0.7
         return 0.6 if run["model"] in ("MOCGP", "HMOCGP") else 0.3
 
-    text = table4.section(made_up(table4.STUDY, table4.runs(2), value))
+    text = table4.section(made_up(table4.STUDY, [*table4.runs(2), *gaps.runs(2)], value))
     assert "| 379 | the paper's kernels | gaussian HMOCGP | 0.300 | 0.600 | 0.700 | 0.75 |" in text
     assert "In 0 of 24 cases at least 80% is closed" in text
     assert "0 of 24 coverages of the count families are within 0.85 to 0.95." in text
@@ -150,7 +150,7 @@ def test_table_4_says_why_a_champion_is_not_the_best_row(ours, truth, told, nlpd
             return 0.5
         return {"truth": truth, "share": told}.get(run["data"], ours)
 
-    runs = [*new_york.runs(3), *new_york.rule_runs(3)]
+    runs = [*new_york.runs(3), *gaps.runs(3)]
     rows = made_up(table4.STUDY, runs, value)
     for row in rows:
         # Ties in all draws would have no error.
@@ -177,7 +177,7 @@ def test_a_model_that_is_worse_for_heeding_the_censoring_is_named():
     def value(run):
         return 0.3 if run["model"] in ("MOCGP", "HMOCGP") and run["data"] == "observed" else 0.6
 
-    rows = made_up(table4.STUDY, table4.runs(2), value)
+    rows = made_up(table4.STUDY, [*table4.runs(2), *gaps.runs(2)], value)
     assert "| no gap (-0.30) |" in gaps.gaps(rows)
     assert "In 0 of 24 cases" in gaps.about_gaps(rows)
 
@@ -232,7 +232,7 @@ def test_shares_average_over_draws():
 
 
 def test_limits_that_are_independent_of_demand_have_a_gap_of_their_own():
-    runs = [*new_york.runs(1), *new_york.rule_runs(1)]
+    runs = [*new_york.runs(1), *gaps.runs(1)]
     text = table4.section(made_up(table4.STUDY, runs, lambda r: 1.0 + (r["data"] == "truth")))
     part = text.split("**With limits")[1]
     assert part.count("| gaussian HMOCGP |") == 2 * len(new_york.STATIONS)
@@ -260,3 +260,9 @@ def test_counts_that_a_model_drew_itself_are_held_by_nine_in_ten_intervals_at_ra
     held = models.coverage(Known(), truth)
     assert held["coverage"] > 0.94
     assert held["coverage_at_random"] == pytest.approx(0.9, abs=0.015)
+
+
+def test_table_4_without_the_runs_of_its_gaps_has_no_word_of_them():
+    text = table4.section(made_up(table4.STUDY, table4.runs(2), lambda run: 0.5))
+    assert "censoring gap" not in text
+    assert f"{len(table4.runs(2))} runs" in text

@@ -9,6 +9,7 @@ import numpy as np
 
 from censored_gp.datasets.demand import MOST_SUPPLY
 from censored_gp.paper import new_york
+from censored_gp.paper.models import IGNORING
 from censored_gp.paper.new_york import BLOCK_NAMES, BLOCKS, CHAMPIONS, IGNORED, STATIONS
 from censored_gp.paper.page import Scores, bulleted, collect, effort, markdown, shown
 from censored_gp.paper.runs import Row, Settings
@@ -19,9 +20,10 @@ __all__ = [
     "block_scores",
     "gap_closed",
     "gaps",
+    "is_beside",
     "mean_of",
-    "rules_section",
     "runs",
+    "section",
 ]
 
 AIM = 0.8
@@ -37,18 +39,19 @@ COVERAGES = {
     "coverage_censored_at_random": "censored hours, at random",
 }
 GAP = """\
-(R² of ours - R² of the same model ignoring censoring) / (R² of the same model trained on the
-truth - R² ignoring censoring), from means over the draws that both have. Where the truth makes a
-model no better there is no gap. More than one is closed where a model beats its twin that was
-trained on the truth: it cannot be better informed, but may err in the direction in which demand has
-moved since (the ratios above tell), or be held back less by what it does not see."""
+Made by `censored-gp reproduce gaps`: (R² of ours - R² of the same model ignoring censoring) / (R²
+of the same model trained on the truth - R² ignoring censoring), from means over the draws that both
+have. Where the truth makes a model no better there is no gap. More than one is closed where a model
+beats its twin that was trained on the truth: it cannot be better informed, but may err in the
+direction in which demand has moved since (the ratios above tell), or be held back less by what it
+does not see."""
 RULES = """\
 ### What the rule of censoring has to do with it
 
 The rule shows a share of the truth, which censored likelihoods, the paper's and ours, take for a
 limit that has nothing to do with demand. Where most hours of one kind are censored nothing then
 holds their estimates down. There are two ways to see whether that is the reason where the gap
-stays open. Made by `censored-gp reproduce rules`."""
+stays open."""
 SHARES = """\
 **Knowing that a share was seen.** The same models are fitted to the same data, and told so:
 `fit(..., side="share")`. A likelihood of counts can make use of it: any share of the truth is
@@ -61,12 +64,12 @@ package's defaults."""
 
 
 def runs(draws: int, engine: str = "natural") -> list[Settings]:
-    """Return the runs that tell what the rule of censoring has to do with table 4.
+    """Return the runs that tell what censoring costs in table 4, and what its rule does to it.
 
     >>> len(runs(1))
-    36
+    72
     """
-    return new_york.rule_runs(draws, engine)
+    return [*new_york.gap_runs(draws, engine), *new_york.rule_runs(draws, engine)]
 
 
 def block_scores(rows: Sequence[Row], block: str, score: str, data: str = "observed") -> Scores:
@@ -102,7 +105,7 @@ def _gap(
     without = naive.get(f"{family} {IGNORED[family, model]}", {})
     oracle = [*truth.get(f"{family} {model}", {}).values()]
     # Of the same draws: the rest would be chance.
-    both = sorted(ours.keys() & without.keys())
+    both = sorted(ours.keys() & without.keys()) if oracle else []
     values = ([without[k] for k in both], [ours[k] for k in both], oracle)
     means = [float(np.mean(each or [np.nan])) for each in values]
     return (*means, gap_closed(means[1], means[0], means[2]), float(len(both)))
@@ -163,23 +166,39 @@ def _costs(found: tuple[float, ...]) -> bool:
     return bool(np.isnan(found[3]) and found[1] < found[0] - LEAST_GAP)
 
 
-def rules_section(rows: Sequence[Row]) -> list[str]:
-    """Return what models that know the rule, and data with another one, tell.
+def is_beside(row: Row) -> bool:
+    """Say whether a run is not of table 4 itself, but tells of its gaps.
 
-    >>> rules_section([])
+    >>> is_beside({"family": "poisson", "model": "MOCGP", "data": "truth"})
+    True
+    """
+    return row["family"] != "-" and (row["data"] != "observed" or row["model"] == IGNORING)
+
+
+def section(rows: Sequence[Row]) -> list[str]:
+    """Return how much of the gap is closed, and what the rule of censoring has to do with it.
+
+    >>> section([])
     []
     """
-    own = [row for row in rows if row["data"] in ("share", "limits")]
+    own = [row for row in rows if is_beside(row)]
     if not own:
         return []
-    parts = [RULES]
+    parts = ["### How much of the censoring gap is closed", GAP, gaps(rows), about_gaps(rows)]
+    return [*parts, *_rules(rows), effort(own)]
+
+
+def _rules(rows: Sequence[Row]) -> list[str]:
+    """Return what models that know the rule, and data with another one, tell."""
+    own = [row for row in rows if row["data"] in ("share", "limits")]
+    parts = [RULES] if own else []
     if any(row["data"] == "share" for row in own):
         parts += [SHARES, gaps(rows, "share"), about_gaps(rows, "share")]
         parts += [_coverage_with(rows, "share", BLOCKS), about_coverage(rows, "share")]
     if any(row["data"] == "limits" for row in own):
         parts += [LIMITS, gaps(rows, "limits"), about_gaps(rows, "limits")]
         parts.append(_coverage_with(rows, "limits", ("own",)))
-    return [*parts, effort(own)]
+    return parts
 
 
 def _coverage_with(rows: Sequence[Row], data: str, blocks: Sequence[str]) -> str:

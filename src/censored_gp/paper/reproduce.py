@@ -26,8 +26,8 @@ from censored_gp.paper.runs import Settings, Study, complete, read_runs
 __all__ = ["WHAT", "reproduce", "write_page"]
 
 TABLES = {"table1": table1, "table2": table2, "table3": table3, "table4": table4}
-WHAT = (*TABLES, "rules", "figures", "engines", "stations", "all")
-ALL = (*TABLES, "rules", "figures", "engines")
+WHAT = (*TABLES, "gaps", "figures", "engines", "stations", "all")
+ALL = (*TABLES, "gaps", "figures", "engines")
 """What needs no internet."""
 FEW = {"table1": 3, "table2": 3, "figures": 3}
 """Draws of the paper's engine, which takes minutes for a fit; of what is not here, one."""
@@ -57,9 +57,10 @@ def reproduce(
 
     Parameters
     ----------
-    what : "table1" to "table4", "rules", "figures", "engines", "stations" or "all"
-        "rules" tells what the rule of censoring has to do with table 4. "stations" is table 4 with
-        the paper's own four stations, from trip files that are downloaded; it is not part of "all".
+    what : "table1" to "table4", "gaps", "figures", "engines", "stations" or "all"
+        "gaps" tells what censoring costs in table 4, and what its rule has to do with it.
+        "stations" is table 4 with the paper's own four stations, from trip files that are
+        downloaded; it is not part of "all".
     folder : where the page, the figures and the CSV files go
     draws : how many draws; None: as many as each table is meant to have, few of "svi"
     jobs : how many fits at a time; None: as many as there are cores
@@ -123,7 +124,7 @@ def _wanted(part: str, draws: int | None, engine: str) -> list[tuple[Study, list
         draws = draws or FEW.get(part, 1)
     if part == "engines":
         return engines.runs(min(draws or engines.DRAWS, engines.DRAWS))
-    if part == "rules":
+    if part == "gaps":
         return [(table4.STUDY, gaps.runs(draws or table4.DRAWS, engine))]
     if part == "stations":
         # Once before the workers start, or each of them would download the files.

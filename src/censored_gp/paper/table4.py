@@ -115,7 +115,7 @@ def runs(draws: int = DRAWS, engine: str = "natural") -> list[Settings]:
     """Return the runs of the table.
 
     >>> len(runs(1))
-    152
+    116
     """
     return new_york.runs(draws, engine)
 
@@ -136,10 +136,8 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
         parts += [_accuracy(_with_single(own), block, "3711") for block in BLOCKS]
     parts += _downloaded(own)
     parts += ["### Which row is the best, and why", REASONS, _standings(own), _about_paper(own)]
-    parts += ["### How much of the censoring gap is closed", gaps.GAP, gaps.gaps(own)]
-    parts += [gaps.about_gaps(own), gaps.about_coverage(own)]
-    parts.append(effort([row for row in own if row["data"] not in ("share", "limits")]))
-    return "\n\n".join(part for part in [*parts, *gaps.rules_section(own)] if part)
+    parts += [gaps.about_coverage(own), effort([row for row in own if not gaps.is_beside(row)])]
+    return "\n\n".join(part for part in [*parts, *gaps.section(own)] if part)
 
 
 def _protocol() -> str:
