@@ -263,6 +263,8 @@ def test_counts_that_a_model_drew_itself_are_held_by_nine_in_ten_intervals_at_ra
 
 
 def test_table_4_without_the_runs_of_its_gaps_has_no_word_of_them():
-    text = table4.section(made_up(table4.STUDY, table4.runs(2), lambda run: 0.5))
+    text = table4.section(made_up(table4.STUDY, table4.runs(2), best_is_last))
     assert "censoring gap" not in text
+    assert "see `reproduce gaps`" in text
+    assert "not explained |" not in text
     assert f"{len(table4.runs(2))} runs" in text

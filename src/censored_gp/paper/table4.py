@@ -296,6 +296,8 @@ def _why(ahead: Sequence[float], best: float, truth: float, told: float, by_nlpd
     """Say why a champion is not the best row."""
     if not is_clear(ahead):
         return "chance"
+    if np.isnan(truth):
+        return "see `reproduce gaps`"
     if truth <= best:
         return "not the censoring"
     if told > best:
