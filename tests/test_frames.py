@@ -1,7 +1,6 @@
 """Tables in, tables out: what a table says is read, and what it had comes back."""
 
 import datetime as dt
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -394,20 +393,3 @@ def test_arrays_in_arrays_out(model):
     assert fitted.layout_ is None
     assert isinstance(fitted.predict(matrix), np.ndarray)
     assert fitted.observations_.is_right[:, 0].tolist() == [False, False, True]
-
-
-def test_a_long_table_that_is_fitted_as_a_wide_one_is_noticed():
-    long = {
-        "hour": np.repeat(np.arange(6.0), 3),
-        "rides": np.arange(18.0),
-        "place": list("abc") * 6,
-    }
-    with pytest.warns(UserWarning, match=r"18 of 18 rows have a time .*: by='...'"):
-        CensoredGP().fit(long, outputs="rides", time="hour")
-
-
-def test_repeated_times_with_other_inputs_are_no_sign_of_a_long_table():
-    deep = {"hour": np.repeat(np.arange(6.0), 3), "lead": np.arange(18.0), "depth": [1, 2, 3] * 6}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        CensoredGP().fit(deep, outputs="lead", time="hour", inputs=["depth"])
