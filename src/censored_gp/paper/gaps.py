@@ -50,7 +50,7 @@ RULES = """\
 
 The rule shows a share of the truth, which censored likelihoods, the paper's and ours, take for a
 limit that has nothing to do with demand. Where most hours of one kind are censored nothing then
-holds their estimates down. What follows tells whether that is the reason where the gap stays open."""
+holds their estimates down. What follows tells whether that is why a gap stays open."""
 SHARES = """\
 **Knowing that a share was seen.** The same models are fitted to the same data, and told so:
 `fit(..., side="share")`. A likelihood of counts can make use of it: any share of the truth is
