@@ -55,3 +55,10 @@ def test_no_batched_lapack_call_is_made_even_under_vmap_and_grad():
 
     program = jax.jit(jax.vmap(jax.grad(both))).lower(matrix, right).as_text()
     assert set(re.findall(r'num_batch_dims = "(\d+)"', program)) == {"0"}
+
+
+@pytest.mark.parametrize("order", [1, 2, 7])
+def test_an_inverse_by_halves_is_right_for_any_order(order):
+    matrix = covariances((), order)
+    found = inverse_of_product(np.linalg.cholesky(matrix))
+    np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-12)

@@ -103,7 +103,7 @@ def inverse_of_product(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]
 
 
 def _inverse_of_product(factor: Square) -> Square:
-    """Return M' M with M = L^-1, by halves: products are four times as quick as solving is."""
+    """Return M' M with M = L^-1, by halves: products are quicker than solving is."""
     half = len(factor) // 2
     first, last = (_forward(own, jnp.eye(len(own))) for own in _halves(factor, half))
     between = -last @ (factor[half:, :half] @ first)

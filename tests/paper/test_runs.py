@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from censored_gp.paper import runs
 from censored_gp.paper.runs import Study, complete, good, read_runs
 
 CALLS = []
@@ -176,3 +177,16 @@ def is_running(process):
     # A process that has ended stays in the list until someone asks how.
     state = Path(f"/proc/{process}/stat")
     return not state.exists() or "Z" not in state.read_text().rsplit(")", 1)[1][:3]
+
+
+@pytest.mark.parametrize(("share", "forgotten"), [(0.0, 2), (1.0, 0)])
+def test_compiled_programs_are_forgotten_when_pieces_of_memory_run_short(
+    tmp_path, monkeypatch, share, forgotten
+):
+    times = []
+    monkeypatch.setattr(runs, "MOST_PIECES", share)
+    monkeypatch.setattr(runs, "MANY_PROGRAMS", 0 if share == 0.0 else 100)
+    monkeypatch.setattr(runs, "_programs", set())
+    monkeypatch.setattr(runs, "_forget_programs", lambda: times.append(len(runs._programs)))
+    complete(STUDY, wanted(3, 4), tmp_path, jobs=1)
+    assert len(times) == forgotten
