@@ -60,3 +60,7 @@ def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_le
 def test_numbers_of_cells_are_rounded_up_to_few(size):
     assert coarse(size) >= size
     assert np.log2(coarse(size)) % 1 == 0
+
+
+def test_all_small_numbers_of_cells_share_four_shapes():
+    assert {coarse(size) for size in range(1, 1025)} == {16, 64, 256, 1024}

@@ -95,7 +95,7 @@ class Mixture(eqx.Module):
             jnp.full(shape, jnp.log(level)),
             jnp.full(shape, jnp.log1p(-level)),
             self.likelihood.support,
-            self._typical(),
+            *self._guess(level),
         )
         if self.lower is None or self.upper is None:
             return found
@@ -133,17 +133,25 @@ class Mixture(eqx.Module):
 
         return log_tails, lambda y: self.log_average(family.log_density(y, *theta) - whole)
 
-    def _typical(self) -> Float[Array, "K"]:
-        """Return a value near the middle, inside the bounds if there are any."""
-        centre = self.average(self.likelihood.mean(*self.theta))
+    def _guess(self, level: Float[Array, ""]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+        """Return a guess at a quantile, inside the bounds if there are any, and how far off it is.
+
+        Without bounds it is that of a Gaussian of the same mean and variance.
+        """
+        mean = self.likelihood.mean(*self.theta)
+        centre = self.average(mean)
+        # A variance that is made of quantiles itself would take longer than it saves.
+        own = type(self.likelihood).variance is not Likelihood.variance
+        noise = self.average(self.likelihood.variance(*self.theta)) if own else 0.0
+        spread = jnp.sqrt(noise + self.average((mean - centre) ** 2))
+        spread = jnp.where(jnp.isfinite(spread), spread, 0.0)
         if self.lower is None or self.upper is None:
-            return centre
-        spread = jnp.sqrt(self.average(self.likelihood.variance(*self.theta)))
+            return centre + jax.scipy.special.ndtri(level) * spread, 0.25 * spread
         low = jnp.where(jnp.isfinite(self.lower), self.lower, self.upper - 2.0 * spread)
         high = jnp.where(jnp.isfinite(self.upper), self.upper, self.lower + 2.0 * spread)
         known = jnp.isfinite(low) & jnp.isfinite(high)
         inside = (centre > self.lower) & (centre < self.upper) | ~known
-        return jnp.where(inside, centre, 0.5 * (low + high))
+        return jnp.where(inside, centre, 0.5 * (low + high)), spread
 
 
 def log_cdf(mixture: Mixture, y: Float[Array, "K"]) -> Float[Array, "K"]:
@@ -243,12 +251,15 @@ def drawn_cells(
 
 
 def coarse(size: int) -> int:
-    """Round a number of cells up to a power of two, 16 or more: few shapes, few programs.
+    """Round a number of cells up to a power of four, from 1024 on of two: few shapes, few programs.
 
-    >>> [coarse(n) for n in (1, 16, 17, 1000)]
-    [16, 16, 32, 1024]
+    So few cells as there are below take no time, and a program takes seconds to compile.
+
+    >>> [coarse(n) for n in (1, 16, 17, 1000, 1025)]
+    [16, 16, 64, 1024, 2048]
     """
-    return max(16, 1 << (size - 1).bit_length())
+    digits = max(size - 1, 15).bit_length()
+    return 1 << (digits + digits % 2 if size <= 1024 else digits)
 
 
 def slices(size: int, most: int) -> Iterator[slice]:

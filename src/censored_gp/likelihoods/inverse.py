@@ -15,6 +15,8 @@ LARGEST_COUNT = 2.0**53
 MAXIMUM_STEPS = 200
 SETTLED = 1e-13
 """Relative error of a log tail, or of the value, after which one more Newton step is the last."""
+LONGER = 3.0
+"""By how much each leap is longer than the last."""
 ROUNDING = 1e-13
 """Slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1."""
 
@@ -29,21 +31,24 @@ def invert(
     log_upper: Float[Array, "*#batch"],
     support: Support,
     start: Float[Array, "*#batch"] | None = None,
+    leap: Float[Array, "*#batch"] | None = None,
 ) -> Float[Array, "*#batch"]:
     """Return the smallest y whose lower tail reaches exp(log_lower), in the given support.
 
     The level comes as the logs of both tails, exp(log_lower) + exp(log_upper) = 1; the smaller
     of the two is solved for, so that quantiles far out on either side keep their digits. A good
-    ``start`` saves steps of the search for a value that is not a count.
+    ``start`` saves steps of the search, and for counts to know by how much it may be wrong: a
+    ``leap``, else that of a Poisson count from its mean.
     """
     below = log_lower < log_upper
     target = jnp.where(below, log_lower, log_upper)
-    if support.discrete:
-        return _invert_counts(log_tails, below, target, support)
     first = jnp.full_like(target, support.inside[0])
     if start is not None:
         usable = (start > support.lower) & (start < support.upper) & jnp.isfinite(start)
         first = jnp.where(usable, start, first)
+    if support.discrete:
+        far = jnp.sqrt(jnp.maximum(first, 0.0)) if leap is None else leap
+        return _invert_counts(log_tails, below, target, support, first, 1.0 + jnp.floor(far))
     return _invert_continuous(log_tails, log_density, below, target, support, first)
 
 
@@ -52,25 +57,42 @@ def _invert_counts(
     below: Bool[Array, "*#batch"],
     target: Float[Array, "*#batch"],
     support: Support,
+    start: Float[Array, "*#batch"],
+    leap: Float[Array, "*#batch"],
 ) -> Float[Array, "*#batch"]:
-    """Return the smallest whole number at which the level is reached, by bisection."""
+    """Return the smallest whole number at which the level is reached.
 
-    def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        failing, reached = state
-        # Halving the exponent first costs 6 steps plus the digits of the answer, not 53.
-        geometric = jnp.sqrt((failing + 2.0) * reached)
-        wide = reached > 4.0 * (failing + 2.0)
-        middle = jnp.floor(jnp.where(wide, geometric, 0.5 * (failing + reached)))
+    From the start on in leaps, each longer than the last, until it lies between two numbers that
+    were tried; then by bisection.
+    """
+    lowest, highest = support.lower - 1.0, min(support.upper, LARGEST_COUNT)
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        failing, reached, leap = state
+        middle = _between_counts(failing, reached)
+        middle = jnp.where(failing == lowest, jnp.maximum(reached - leap, lowest + 1.0), middle)
+        middle = jnp.where(reached == highest, jnp.minimum(failing + leap, highest - 1.0), middle)
+        untried = (failing == lowest) & (reached == highest)
+        middle = jnp.where(untried, jnp.clip(jnp.floor(start), lowest + 1.0, highest - 1.0), middle)
         lower, upper = log_tails(middle)
         slack = ROUNDING * (1.0 + jnp.abs(target))
         enough = jnp.where(below, lower >= target - slack, upper <= target + slack)
-        enough = enough | (reached - failing <= 1.0)
-        middle = jnp.where(reached - failing <= 1.0, reached, middle)
-        return jnp.where(enough, failing, middle), jnp.where(enough, middle, reached)
+        found = reached - failing <= 1.0
+        enough, middle = enough | found, jnp.where(found, reached, middle)
+        longer = jnp.where(untried, leap, LONGER * leap)
+        return jnp.where(enough, failing, middle), jnp.where(enough, middle, reached), longer
 
-    highest = min(support.upper, LARGEST_COUNT)
-    state = (jnp.full_like(target, support.lower - 1.0), jnp.full_like(target, highest))
-    return lax.while_loop(lambda s: jnp.any(s[1] - s[0] > 1.0), step, state)[1]
+    ends = jnp.full_like(target, lowest), jnp.full_like(target, highest)
+    return lax.while_loop(lambda s: jnp.any(s[1] - s[0] > 1.0), step, (*ends, leap))[1]
+
+
+def _between_counts(
+    failing: Float[Array, "*#batch"], reached: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
+    """Return a whole number half-way, of numbers far apart half-way between their exponents."""
+    wide = reached > 4.0 * (failing + 2.0)
+    geometric = jnp.sqrt((failing + 2.0) * reached)
+    return jnp.floor(jnp.where(wide, geometric, 0.5 * (failing + reached)))
 
 
 def _invert_continuous(
