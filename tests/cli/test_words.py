@@ -2,15 +2,25 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
 from censored_gp.cli.problems import BadInput, located
 from censored_gp.cli.words import in_options, of_options
+from censored_gp.targets import warn_of_shared_times
 
 
 def test_options_are_named_instead_of_arguments():
     assert of_options("raise max_iterations.") == "raise --iterations."
     assert of_options("Output 'a': found 3.") == "Output 'a': found 3."
+
+
+def test_a_long_table_taken_for_a_wide_one_is_told_of_the_option():
+    with pytest.warns(UserWarning, match="by=") as caught:
+        warn_of_shared_times(np.zeros((20, 1)), "hour")
+    assert of_options(str(caught[0].message)).endswith(
+        "name the column that says which one: --by COLUMN."
+    )
 
 
 def test_warnings_inside_of_a_place_are_told_in_options(capsys):

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 
 from censored_gp.likelihoods import Gamma, Gaussian, LogNormal, Poisson, StudentT
-from censored_gp.likelihoods.inverse import _from_order, _middle, _to_order
+from censored_gp.likelihoods.inverse import _from_order, _middle, _to_order, invert
 from quick import quick
 
 INF = np.inf
@@ -82,6 +83,30 @@ def test_counts_invert_to_the_smallest_that_reaches_the_level():
     quantile = quick(lambda u: family.quantile(u, rate))
     np.testing.assert_array_equal(quantile(level[:-10]), k[:-10])
     np.testing.assert_array_equal(quantile(level[:-10] * (1 + 1e-9)), k[:-10] + 1.0)
+
+
+@pytest.mark.parametrize("with_leap", [True, False])
+def test_counts_are_found_from_any_start(with_leap):
+    family, rate = Poisson(), 30.0
+    levels, starts, leaps = np.meshgrid(
+        [1e-9, 0.05, 0.5, 0.95, 1 - 1e-9],
+        [0.0, 7.0, 30.0, 1e4, 1e12, -3.0, INF, np.nan],
+        [0.0, 5.0, 1e6] if with_leap else [np.nan],
+    )
+
+    def inverted(level, start, leap):
+        return invert(
+            lambda y: family.log_tails(y, rate),
+            lambda y: family.log_density(y, rate),
+            jnp.log(level),
+            jnp.log1p(-level),
+            family.support,
+            start,
+            leap if with_leap else None,
+        )
+
+    found = quick(inverted)(levels, starts, leaps)
+    np.testing.assert_array_equal(found, stats.poisson.ppf(levels, rate))
 
 
 def test_counts_in_the_billions():

@@ -108,6 +108,18 @@ def test_table_3_has_both_stand_ins_and_the_papers_figures(data_folder):
     assert "| HMOCGP | 0.61 | 6.98 |" in text
 
 
+def test_table_3_counts_bounds_that_rise_while_scores_fall():
+    def row(model, fold, elbo, r2):
+        run = {"pair": "a+b", "draw": "0", "intensity": "0.5", "fold": fold, "error": ""}
+        return run | {"model": model, "elbo": elbo, "r2": r2}
+
+    rows = [row("CGP", "0", -5.0, 0.9), row("HCGP", "0", -4.0, 0.8)]
+    rows += [row("CGP", "1", -5.0, 0.9), row("HCGP", "1", -4.0, 0.95)]
+    rows += [row("CGP", "2", -5.0, 0.9), row("HCGP", "2", -6.0, 0.8), row("HCGP", "3", 0.0, 0.0)]
+    said = table3._bounds_and_scores(rows)
+    assert "In 2 of 3 fits HCGP has a higher bound than CGP, and in 1 of these a lower" in said
+
+
 def test_table_4_has_the_papers_rows_and_one_more():
     assert len(table4.PAPER) == 13
     assert set(new_york.ROWS) - set(table4.PAPER) == {("gaussian", "MOCGP")}
