@@ -15,6 +15,7 @@ from censored_gp.observations import Observations
 from censored_gp.predict import Prediction
 
 __all__ = [
+    "CRPS_DRAWS",
     "MODELS",
     "NATURAL",
     "SINGLE",
@@ -35,6 +36,8 @@ SINGLE = ("NCGP", "CGP", "HCGP")
 IGNORING = "HMONCGP"
 """HMOCGP that takes records at their word: what the censoring gap is measured from."""
 
+CRPS_DRAWS = 64
+"""Draws of every hour for its CRPS."""
 NATURAL = {"max_iterations": 30, "tolerance": 0.2}
 """Settings of the natural engine for real data: of hundreds of fits none climbs to the last nat."""
 
@@ -148,7 +151,7 @@ def imputed(model: Any, rows: Shaped[np.ndarray, " K"]) -> Prediction:
 
 
 def sampled_crps(
-    prediction: Prediction, truth: Float[np.ndarray, " N"], samples: int = 64, seed: int = 0
+    prediction: Prediction, truth: Float[np.ndarray, " N"], samples: int = CRPS_DRAWS, seed: int = 0
 ) -> float:
     """Return the CRPS of the first output, `E|X - y| - E|X - X'| / 2`, from draws of X.
 

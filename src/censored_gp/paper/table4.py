@@ -9,7 +9,7 @@ import numpy as np
 
 from censored_gp.paper import gaps, new_york
 from censored_gp.paper.gaps import block_scores, mean_of
-from censored_gp.paper.models import NATURAL
+from censored_gp.paper.models import CRPS_DRAWS, NATURAL
 from censored_gp.paper.new_york import BLOCK_NAMES, BLOCKS, CHAMPIONS, REFERENCES, ROWS, STATIONS
 from censored_gp.paper.page import (
     Scores,
@@ -86,7 +86,8 @@ below has {half} draws, what has station 366 corrected {few}. The booster knows 
 
 *Scores* are against the true demand of the test hours, which are the same in all draws: standard
 errors tell what the draw of the censoring does, and not what other days would do. NLPD of a
-Gaussian is that of a density, not to be held against that of counts. CRPS is from draws. *Expected
+Gaussian is that of a density, not to be held against that of counts. CRPS is from
+{crps_draws} draws of every hour, whose own error is about a percent. *Expected
 / true* is the sum of predicted means over that of the truth. Demand moves between training and test
 hours: where it rises, a model that expects too much is rewarded, elsewhere it is punished.
 *Censored hours* are those of the training data; the intervals there are given the bound, for models
@@ -142,7 +143,7 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
 
 def _protocol() -> str:
     return PROTOCOL.format(**NATURAL, half=new_york.HALF, few=new_york.FEW,
-                           inducing=new_york.PAPER_INDUCING)  # fmt: skip
+                           crps_draws=CRPS_DRAWS, inducing=new_york.PAPER_INDUCING)  # fmt: skip
 
 
 def _published(rows: Sequence[Row], station: str) -> list[Row]:
