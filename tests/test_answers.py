@@ -106,6 +106,7 @@ def test_lost_demand_asks_only_rows_of_which_something_may_be_lost(model, asked)
     assert asked == [3]
 
 
+@pytest.mark.slow
 def test_draws_from_the_prior_have_its_variance():
     """Gaussian, one kernel: variance of an output is that of the kernel and of the noise."""
     rng = np.random.default_rng(0)

@@ -44,6 +44,7 @@ def test_with_few_cells_the_bound_less_the_coefficients_chooses_the_rank(shared)
     assert other.elbo_ < model.elbo_ + (saved if shared else -saved)
 
 
+@pytest.mark.slow
 def test_what_is_held_out_is_predicted_by_models_that_are_chosen_in_the_same_way(monkeypatch):
     X, y = np.arange(10.0)[:, None], np.random.default_rng(0).normal(size=(10, 3))
     model = CensoredGP(kernels=RBF(2.0), heteroscedastic=False).fit(X, y)

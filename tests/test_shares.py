@@ -52,6 +52,7 @@ def test_intervals_of_what_was_counted_in_part_hold_the_truth(fitted):
     np.testing.assert_array_equal(low[~stopped], truth[~stopped])
 
 
+@pytest.mark.slow
 def test_draws_and_probabilities_agree_with_the_moments(fitted):
     _, seen, stopped, sides = fitted
     found = sides["share"].imputation(stopped)
@@ -86,6 +87,7 @@ def test_a_model_that_takes_records_at_their_word_knows_no_shares():
     assert not naive._inner.is_share.any()
 
 
+@pytest.mark.slow
 def test_overdispersed_counts_know_shares_too():
     rng = np.random.default_rng(1)
     truth = rng.negative_binomial(2.0, 2.0 / 14.0, size=HOURS).astype(float)

@@ -85,6 +85,7 @@ def test_no_output_is_written_over_by_the_interval_of_another():
     assert (found["a_interval_low"], found["a_low_interval_low"]) == (0.5, 8.0)
 
 
+@pytest.mark.slow
 def test_lost_demand_can_be_grouped_by_columns(here, run):
     line = "lost-demand bikes.csv --outputs station_1 --time time --censored station_1_empty "
     line += "--model cgp --iterations 1 --samples 5 --group weekday,rain --output -"

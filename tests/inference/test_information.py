@@ -82,7 +82,9 @@ def gradient_and_information(free, sites, problem):
     return to_vector(found.gradient), information.assemble(free, known, found.scores)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", ["coupled", "rank one", pytest.param("separate", marks=pytest.mark.slow)]
+)
 def test_information_is_that_of_the_textbook(case):
     free, found, expected = found_and_expected(CASES[case]())
     # A role that is constant has no sites, and its information is empirical.

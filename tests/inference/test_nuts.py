@@ -60,6 +60,7 @@ def test_target_is_prior_times_likelihood():
     np.testing.assert_allclose(found[1] - found[0], expected[1] - expected[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_it_agrees_with_natural_where_that_is_nearly_exact():
     """Few rows, and draws enough for a third of a deviation; the slow tests ask for a tenth."""
     task = small.single(Gaussian())
@@ -79,6 +80,7 @@ def test_it_agrees_with_natural_where_that_is_nearly_exact():
     np.testing.assert_allclose(jnp.var(nodes["mean"], axis=0), variance["mean"], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_interruption_keeps_the_draws_so_far():
     def press(stage, done, most, bound):
         if stage == "sampling" and done == 100:

@@ -282,7 +282,11 @@ def slope(function, theta, j):
     return (function(*up) - function(*down)) / (2 * step)
 
 
-@pytest.mark.parametrize("family", CASES)
+# The tails of a Beta are those of the negative binomial, in other words.
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(f, marks=pytest.mark.slow) if f == "beta" else f for f in CASES],
+)
 def test_values_and_derivatives(family):
     case, likelihood = CASES[family], as_likelihood(family)
     rows = [r for theta, ys in case.points for r in intervals(family, theta, ys)]

@@ -79,6 +79,7 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
 STUDYS = (STUDY.settings, STUDY.results)
 
 
+@pytest.mark.slow
 def test_workers_of_a_pool_have_one_thread_each(tmp_path):
     before = os.environ.get("OMP_NUM_THREADS")
     # Workers find the function by its module's name, so it must be one that can be imported.
@@ -95,6 +96,7 @@ def threads_of_worker():
     return threads
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_does_not_end_the_study(tmp_path):
     from workers import die
 
