@@ -23,7 +23,7 @@ def plot_elbo(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]))
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]).round(1))
     >>> len(plot_elbo(model, ax=Figure().subplots()).lines)
     1
     """

@@ -42,7 +42,7 @@ def plot_prediction(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]))
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]).round(1))
     >>> ax = Figure().subplots()
     >>> plot_prediction(model.predict_distribution(X), X[:, 0], ax=ax) is ax
     True
@@ -111,7 +111,7 @@ def plot_output(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]))
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]).round(1))
     >>> found = model.predict_distribution(X)
     >>> seen = model.observations_
     >>> ax = plot_output(found, X[:, 0], observations=seen, ax=Figure().subplots())

@@ -92,7 +92,7 @@ def plot_component(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]))
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]).round(1))
     >>> plot_component(model, ax=Figure().subplots()).get_title(loc="left")
     'x0'
     """
@@ -130,7 +130,7 @@ def plot_components(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]))
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]).round(1))
     >>> len(plot_components(model, axes=[Figure().subplots()]))
     1
     """
@@ -167,7 +167,7 @@ def plot_noise(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]))
+    >>> model = CensoredGP(heteroscedastic=False).fit(X, np.sin(X[:, 0]).round(1))
     >>> plot_noise(model, ax=Figure().subplots()).get_ylabel()
     'scale'
     """
