@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
-    parametrize_with_checks,
 )
 
 import censored_gp.estimator
@@ -84,13 +83,6 @@ def single(world):
     """One flat output, fitted."""
     model = CensoredGP(heteroscedastic=False, random_state=0)
     return model.fit(world.X, world.y[:, 0], world.censored[:, 0])
-
-
-# Few inducing inputs and constant noise: the checks are about the interface.
-@parametrize_with_checks([CensoredGP(max_inducing=32, heteroscedastic=False)])
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 def test_names_of_columns_are_kept_and_compared():

@@ -62,7 +62,7 @@ def test_target_is_prior_times_likelihood():
 
 @pytest.mark.slow
 def test_it_agrees_with_natural_where_that_is_nearly_exact():
-    """Few rows, and draws enough for a third of a deviation; the slow tests ask for a tenth."""
+    """Few rows, and draws enough for a third of a deviation; another test asks for a tenth."""
     task = small.single(Gaussian())
     shift, report, drawn = compare(task, SETTINGS)
     assert shift < 0.3

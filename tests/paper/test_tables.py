@@ -118,6 +118,7 @@ def test_table_3_counts_bounds_that_rise_while_scores_fall():
     rows += [row("CGP", "2", -5.0, 0.9), row("HCGP", "2", -6.0, 0.8), row("HCGP", "3", 0.0, 0.0)]
     said = table3._bounds_and_scores(rows)
     assert "In 2 of 3 fits HCGP has a higher bound than CGP, and in 1 of these a lower" in said
+    assert "HMOCGP" not in said, "of which there are no fits"
 
 
 def test_table_4_has_the_papers_rows_and_one_more():

@@ -155,8 +155,8 @@ def sampled_crps(
 ) -> float:
     """Return the CRPS of the first output, `E|X - y| - E|X - X'| / 2`, from draws of X.
 
-    The integral of `metrics.crps` takes many quantiles, and so a hundred times as long. Of a mean
-    over hundreds of hours so few draws leave an error of about one percent.
+    The integral of `metrics.crps` takes many quantiles, and so a hundred times as long. Its
+    own error is small in a mean over hundreds of hours.
     """
     drawn = np.sort(prediction.sample(samples, seed, joint=False)[:, :, 0], axis=0)
     # The mean distance between two draws is a weighted sum of the sorted ones.

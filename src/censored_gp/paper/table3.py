@@ -185,17 +185,13 @@ def _bounds_and_scores(rows: Sequence[Row]) -> str:
     bound, r2 = (page.collect(rows, ["model"], fit, score) for score in ("elbo", "r2"))
     said = []
     for larger, smaller in SAME_DATA:
-        gains = {
-            key: value > bound[smaller][key]
-            for key, value in bound.get(larger, {}).items()
-            if key in bound.get(smaller, {})
-        }
-        higher = [key for key, gain in gains.items() if gain]
-        worse = sum(r2[larger][key] < r2[smaller][key] for key in higher)
-        said.append(
-            f"In {len(higher)} of {len(gains)} fits {larger} has a higher bound than {smaller}, "
-            f"and in {worse} of these a lower R²."
-        )
+        gains, scores = (page.differences(each, larger, smaller) for each in (bound, r2))
+        worse = [score < 0 for gain, score in zip(gains, scores, strict=True) if gain > 0]
+        if gains:
+            said.append(
+                f"In {len(worse)} of {len(gains)} fits {larger} has a higher bound than {smaller}, "
+                f"and in {sum(worse)} of these a lower R²."
+            )
     return " ".join(said)
 
 

@@ -87,9 +87,10 @@ below has {half} draws, what has station 366 corrected {few}. The booster knows 
 *Scores* are against the true demand of the test hours, which are the same in all draws: standard
 errors tell what the draw of the censoring does, and not what other days would do. NLPD of a
 Gaussian is that of a density, not to be held against that of counts. CRPS is from
-{crps_draws} draws of every hour, whose own error is about a percent. *Expected
-/ true* is the sum of predicted means over that of the truth. Demand moves between training and test
-hours: where it rises, a model that expects too much is rewarded, elsewhere it is punished.
+{crps_draws} draws of every hour, the same in all runs: standard errors know nothing of what so few
+of them leave open. *Expected / true* is the sum of predicted means over that of the truth. Demand
+moves between training and test hours: where it rises, a model that expects too much is rewarded,
+elsewhere it is punished.
 *Censored hours* are those of the training data; the intervals there are given the bound, for models
 that use it. 90 % intervals have both their ends. Where there is no count between, they hold more
 than 90 % of what was drawn from the model itself; *at random* their ends count in part, so that it
