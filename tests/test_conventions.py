@@ -25,7 +25,7 @@ LAYERS = (
     *("summary", "progress", "files", "answers", "demand", "ahead", "futures", "forecasts"),
     *("diagnose", "questions"),
     *("estimator", "presets", "comparison"),
-    *("plotting", "report", "fleet", "paper", "demo", "cli"),
+    *("plotting", "report", "fleet", "paper", "demo", "cli", "__main__"),
 )
 
 OPTIONAL = (

@@ -33,9 +33,17 @@ def fitted():
 
 def as_drawn(posterior, count=COUNT):
     """The same posterior kept as draws of the weights."""
-    draws = posterior._draw_weights(jax.random.key(1), count)
+    noise = posterior.noise(np.random.default_rng(1), 0, count)
+    draws = eqx.filter_jit(Posterior._drawn_weights)(posterior, noise.weights)
     fields = (posterior.model, posterior.inducing, posterior.weights, posterior.jitter)
     return DrawnPosterior(*fields, draws)
+
+
+def joint_draws(posterior, seed):
+    """Draws of the mean at the new rows."""
+    noise = posterior.noise(np.random.default_rng(seed), len(NEW), COUNT)
+    with jax.enable_x64(True):
+        return eqx.filter_jit(Posterior.draw)(posterior, noise, NEW, COUNT)["mean"]
 
 
 def test_moments_are_those_of_regression(fitted):
@@ -67,7 +75,7 @@ def test_joint_draws_have_the_covariance_of_regression(fitted, kept_as_draws):
     """Over rows and outputs together, and far from the data too: sums of draws are right."""
     _, posterior, true = fitted
     source = as_drawn(posterior) if kept_as_draws else posterior
-    drawn = eqx.filter_jit(Posterior.draw)(source, jax.random.key(0), NEW, COUNT)["mean"]
+    drawn = joint_draws(source, 0)
     values = np.asarray(drawn).transpose(0, 2, 1).reshape(COUNT, -1)
     np.testing.assert_allclose(values.mean(axis=0), true.mean, atol=0.03)
     np.testing.assert_allclose(np.cov(values.T), true.covariance, atol=0.04)
@@ -78,7 +86,7 @@ def test_joint_draws_have_the_covariance_of_regression(fitted, kept_as_draws):
 def test_rows_far_apart_in_the_table_are_drawn_stretch_by_stretch(fitted, monkeypatch):
     _, posterior, true = fitted
     monkeypatch.setattr("censored_gp.posterior.MOST_JOINT_ROWS", 2)
-    drawn = eqx.filter_jit(Posterior.draw)(posterior, jax.random.key(2), NEW, COUNT)["mean"]
+    drawn = joint_draws(posterior, 2)
     values = np.asarray(drawn).transpose(0, 2, 1).reshape(COUNT, -1)
     np.testing.assert_allclose(values.var(axis=0), np.diag(true.covariance), atol=0.04)
     np.testing.assert_allclose(np.cov(values.T)[0, 1], true.covariance[0, 1], atol=0.04)
@@ -94,7 +102,8 @@ def chains():
 
 
 def pick(posterior, seed, count):
-    return {k: np.ravel(v) for k, v in posterior._draw_weights(jax.random.key(seed), count).items()}
+    noise = posterior._weight_noise(np.random.default_rng(seed), count)
+    return {k: np.ravel(v) for k, v in posterior._drawn_weights(noise).items()}
 
 
 def test_draws_are_picked_evenly_from_all_chains(chains):
@@ -106,8 +115,8 @@ def test_draws_are_picked_evenly_from_all_chains(chains):
         assert times.max() == most
 
 
-def test_draws_follow_their_key(chains):
-    """Parts of a large sample, each with its own key, are different draws."""
+def test_draws_follow_their_seed(chains):
+    """Parts of a large sample, each with its own seed, are different draws."""
     first, again, other = (pick(chains, seed, 100)["mean"] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert len(np.intersect1d(first, other)) < 50

@@ -7,7 +7,7 @@ that stands for the distribution of the parameters at each row), and joint draws
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from censored_gp.linalg import cholesky
 from censored_gp.model import Model
@@ -99,17 +99,23 @@ def functions_of(
     return jax.vmap(flat)(values + shape.mean[:, None] + rest)
 
 
-def draw_left_out(
-    key: Key[Array, ""], lmc: LMC, covariances: tuple[Float[Array, "B N N"], ...], count: int
+def left_out_values(
+    lmc: LMC,
+    covariances: tuple[Float[Array, "B N N"], ...],
+    normals: tuple[Float[AnyArray, "S B N R"], ...],
 ) -> Float[Array, "S B N D"]:
-    """Draw what the features leave out, jointly over rows and outputs: sum_q sum_i a e_{q,i}."""
-    blocks, outputs = lmc.mean.shape
-    total = jnp.zeros((count, blocks, covariances[0].shape[1], outputs))
-    keys = jax.random.split(key, len(covariances))
-    for own, covariance, mixing in zip(keys, covariances, lmc.mixing, strict=True):
-        normal = jax.random.normal(own, (count, blocks, covariance.shape[1], mixing.shape[2]))
-        total += (cholesky(covariance) @ normal) @ jnp.swapaxes(mixing, 1, 2)
-    return total
+    """Return what the features leave out, joint over rows and outputs: sum_q sum_i a e_{q,i}."""
+    parts = zip(covariances, normals, lmc.mixing, strict=True)
+    return reduce(add, ((cholesky(c) @ e) @ jnp.swapaxes(a, 1, 2) for c, e, a in parts))
+
+
+class Noise(NamedTuple):
+    """The random numbers of joint draws: made by the host, as generators take long to compile."""
+
+    weights: Mapping[str, AnyArray]
+    """Standard normals (S, B, W) by role; or which of the draws that were kept (S,)."""
+    rest: Mapping[str, tuple[Float[AnyArray, "S B N R"], ...]]
+    """Standard normals for what the features leave out, by role and kernel."""
 
 
 class Posterior(eqx.Module):
@@ -164,47 +170,71 @@ class Posterior(eqx.Module):
         }
         return spread, jnp.asarray(mass)
 
-    def draw(self, key: Key[Array, ""], inputs: Float[AnyArray, "N C"], count: int) -> Latent:
-        """Draw the latent parameters jointly over rows and outputs."""
-        return self._draw(key, inputs, count, self._draw_rest)
+    def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
+        """Make the random numbers for so many draws at so many rows."""
+        rest = {
+            role: tuple(
+                random.standard_normal((count, len(a), rows, np.shape(a)[2])) for a in lmc.mixing
+            )
+            for role, lmc in self.model.priors.items()
+            if lmc.varies
+        }
+        return Noise(self._weight_noise(random, count), rest)
 
-    def _draw(
-        self, key: Key[Array, ""], inputs: Float[AnyArray, "N C"], count: int, rest: Callable
+    def draw(self, noise: Noise, inputs: Float[AnyArray, "N C"], count: int) -> Latent:
+        """Draw the latent parameters jointly over rows and outputs."""
+        rest = {
+            role: self._left_out(role, jnp.asarray(inputs), normals)
+            for role, normals in noise.rest.items()
+        }
+        return self._functions(self._drawn_weights(noise.weights), inputs, rest, count)
+
+    def _functions(
+        self,
+        weights: dict[str, Float[Array, "S B W"]],
+        inputs: Float[AnyArray, "N C"],
+        rest: dict[str, Float[Array, "S B N D"]],
+        count: int,
     ) -> Latent:
-        """Draw the latent parameters, what the features leave out by the given rule."""
-        key, weights_key = jax.random.split(key)
-        weights, drawn = self._draw_weights(weights_key, count), {}
+        """Return the latent parameters for given weights, and given values of what is left out."""
+        found = {}
         for role, lmc in self.model.priors.items():
-            key, own = jax.random.split(key)
             if lmc.varies:
-                left_out = rest(own, role, jnp.asarray(inputs), count)
-                drawn[role] = functions_of(self._geometry(role, inputs), weights[role], left_out)
+                shape = self._geometry(role, inputs)
+                found[role] = functions_of(shape, weights[role], rest[role])
             else:
                 constant = lmc.constant(len(inputs))
-                drawn[role] = jnp.broadcast_to(constant, (count, *constant.shape))
-        return drawn
+                found[role] = jnp.broadcast_to(constant, (count, *constant.shape))
+        return found
 
-    def _draw_rest(
-        self, key: Key[Array, ""], role: str, inputs: Float[Array, "N C"], count: int
+    def _left_out(
+        self,
+        role: str,
+        inputs: Float[Array, "N C"],
+        normals: tuple[Float[AnyArray, "S B N R"], ...],
     ) -> Float[Array, "S B N D"]:
-        """Draw what the features leave out at the inputs, stretch by stretch of many rows."""
+        """Return values of what the features leave out, stretch by stretch of many rows."""
         lmc, parts = self.model.priors[role], []
-        starts = range(0, len(inputs), MOST_JOINT_ROWS)
-        for own, start in zip(jax.random.split(key, len(starts)), starts, strict=True):
-            rows = inputs[start : start + MOST_JOINT_ROWS]
-            covariances = left_out_covariance(lmc, self.inducing[role], rows, self.jitter)
-            parts.append(draw_left_out(own, lmc, covariances, count))
+        for start in range(0, len(inputs), MOST_JOINT_ROWS):
+            rows = slice(start, start + MOST_JOINT_ROWS)
+            covariances = left_out_covariance(lmc, self.inducing[role], inputs[rows], self.jitter)
+            own = tuple(normal[:, :, rows] for normal in normals)
+            parts.append(left_out_values(lmc, covariances, own))
         return jnp.concatenate(parts, axis=2)
 
-    def _draw_weights(self, key: Key[Array, ""], count: int) -> dict[str, Float[Array, "S B W"]]:
+    def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:
+        """Make standard normals for the weights of every role that varies."""
+        return {
+            role: random.standard_normal((count, *np.shape(q.mean)))
+            for role, q in self.weights.items()
+        }
+
+    def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:
         """Draw the weights of every role that varies from q, in which roles are independent."""
         drawn = {}
         for role, (mean, covariance) in self.weights.items():
-            key, own = jax.random.split(key)
             # q's covariance is the inverse of I + something positive: no jitter is needed.
-            factor = cholesky(covariance)
-            normal = jax.random.normal(own, (count, *mean.shape))
-            drawn[role] = mean + jnp.einsum("bwu,sbu->sbw", factor, normal)
+            drawn[role] = mean + jnp.einsum("bwu,sbu->sbw", cholesky(covariance), noise[role])
         return drawn
 
 
@@ -218,24 +248,22 @@ class DrawnPosterior(Posterior):
 
         A node is about one row at a time, so what the features leave out need not be joint.
         """
-        count = len(next(iter(self.draws.values())))
-        drawn = self._draw(jax.random.key(0), inputs, count, self._draw_rest_by_row)
-        return drawn, jnp.full(count, 1.0 / count)
+        kept = {role: jnp.asarray(draws) for role, draws in self.draws.items()}
+        count, rest = len(next(iter(kept.values()))), {}
+        for role, key in zip(kept, jax.random.split(jax.random.key(0), len(kept)), strict=True):
+            left_out = self._geometry(role, inputs).left_out
+            rest[role] = jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
+        return self._functions(kept, inputs, rest, count), jnp.full(count, 1.0 / count)
 
-    def _draw_rest_by_row(
-        self, key: Key[Array, ""], role: str, inputs: Float[Array, "N C"], count: int
-    ) -> Float[Array, "S B N D"]:
-        """Draw what the features leave out at every row on its own."""
-        left_out = self._geometry(role, inputs).left_out
-        return jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
-
-    def _draw_weights(self, key: Key[Array, ""], count: int) -> dict[str, Float[Array, "S B W"]]:
+    def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:
         """Pick among the draws at random, the same ones for all roles: these are not independent.
 
         No draw is picked again before every other one has been.
         """
         number = len(next(iter(self.draws.values())))
-        keys = jax.random.split(key, -(-count // number))
-        rounds = jax.vmap(lambda own: jax.random.permutation(own, number))(keys)
-        picked = rounds.ravel()[:count]
-        return {role: jnp.asarray(kept)[picked] for role, kept in self.draws.items()}
+        rounds = [random.permutation(number) for _ in range(-(-count // number))]
+        return dict.fromkeys(self.draws, np.concatenate(rounds)[:count])
+
+    def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:
+        """Return the draws that were picked."""
+        return {role: jnp.asarray(kept)[noise[role]] for role, kept in self.draws.items()}

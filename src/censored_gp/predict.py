@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from censored_gp.mixture import Mixture, RoleMean, drawn_cells, log_cdf
 from censored_gp.model import Units
 from censored_gp.nodes import Nodes, pad
-from censored_gp.posterior import Latent, Posterior
+from censored_gp.posterior import Latent, Noise, Posterior
 from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 
 __all__ = ["Prediction", "drawn_in_parts", "draws"]
@@ -36,10 +36,10 @@ def _latent(posterior: Posterior, inputs: Float[AnyArray, "N C"]) -> tuple[Laten
 
 @compiled
 def _draw_latent(
-    posterior: Posterior, key: Array, inputs: Float[AnyArray, "N C"], count: int
+    posterior: Posterior, noise: Noise, inputs: Float[AnyArray, "N C"], count: int
 ) -> Latent:
     """Draw latent values by role, jointly over rows and outputs."""
-    return posterior.draw(key, inputs, count)
+    return posterior.draw(noise, inputs, count)
 
 
 class Prediction(Nodes):
@@ -201,11 +201,12 @@ class Prediction(Nodes):
         (100, 2, 1)
         """
         random = np.random.default_rng(random_state)
-        key, own = jax.random.split(jax.random.key(int(random.integers(2**31))))
+        key, _ = jax.random.split(jax.random.key(int(random.integers(2**31))))
         size = len(self._inputs)
         if joint:
             inputs = pad(self._inputs, bucket(size) - size)
-            latent = _draw_latent(self._posterior, own, inputs, count)
+            noise = self._posterior.noise(random, len(inputs), count)
+            latent = _draw_latent(self._posterior, noise, inputs, count)
         else:
             latent = self._draw_nodes(random, count)
         drawn = np.empty((count, *self.shape))

@@ -94,7 +94,8 @@ def scale_lengthscales(kernel: Kernel, factor: float) -> Kernel:
 
 def to_free(lmc: LMC) -> LMC:
     """Replace the positive kernel hyper-parameters by their logarithms: all leaves are free."""
-    return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(jnp.log, lmc.kernels))
+    # Of numbers, never of what is traced: there is nothing to compile.
+    return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(np.log, lmc.kernels))
 
 
 def from_free(lmc: LMC) -> LMC:

@@ -23,7 +23,8 @@ AnyArray = Array | np.ndarray
 """Arrays of either make: a compiled function takes both."""
 
 CACHE_VARIABLE = "CENSORED_GP_CACHE"
-"""Environment variable naming the folder for compiled programs; ``0`` keeps none."""
+"""Environment variable naming the folder for what takes long to make, such as compiled programs;
+``0`` keeps none."""
 
 LARGE_MATRIX = 1500
 """Order of a matrix above which a second BLAS thread pays even on a busy machine."""

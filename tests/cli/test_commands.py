@@ -2,6 +2,7 @@
 
 import csv
 import json
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -36,6 +37,12 @@ def succeeded(result):
 
 def test_it_says_its_version(run):
     assert run("--version").output.split() == ["censored-gp", censored_gp.__version__]
+
+
+def test_it_is_a_module_to_run_too():
+    command = [sys.executable, "-m", "censored_gp", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["censored-gp", censored_gp.__version__]
 
 
 def test_without_a_command_it_says_what_there_is(run):

@@ -147,7 +147,7 @@ def test_categories_are_drawn_as_categories(ax):
     series = series_of(model, 0.9, 100)
     assert series.in_categories
     assert sum(series.outputs[0]["f"]) == 2
-    chart = category_chart("zone", set(series.outputs[0]["k"]), 0.9, "words")
+    chart = category_chart("zone", frozenset(series.outputs[0]["k"]), 0.9)
     marks = [layer["mark"]["type"] for layer in chart["layer"]]
     assert marks == ["point", "point", "rule", "point"]
     noise = plotting.plot_noise(model, ax=Figure().subplots())

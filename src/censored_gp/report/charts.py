@@ -6,6 +6,7 @@ the page sets for light and dark.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from censored_gp.report.bundle import require_altair
@@ -43,12 +44,12 @@ def _y(field: str, title: str | None = None, **settings: Any) -> Any:
     return alt.Y(field, axis=axis, **settings)
 
 
-def series_chart(
-    is_time: bool, label: str, kinds: set[int], probability: float, description: str
-) -> Spec:
+@functools.cache
+def series_chart(is_time: bool, label: str, kinds: frozenset[int], probability: float) -> Spec:
     """Return the chart of one output: all that is known of it, and below it an overview to zoom.
 
-    `kinds` are those that occur, by number: a layer without points would upset its scale.
+    `kinds` are those that occur, by number: a layer without points would upset its scale. Outputs
+    of the same kinds share a chart, which takes long to make.
     """
     alt = require_altair()
     brush = alt.selection_interval(encodings=["x"], name="zoom")
@@ -57,7 +58,7 @@ def series_chart(
     x = alt.X(**_x(is_time, label), scale=_scale(is_time, brush))
     detail = alt.layer(
         *_marks(chart, kinds, x), _hover(chart, is_time, label, probability, x)
-    ).properties(width=600, height=HEIGHT, description=description)
+    ).properties(width=600, height=HEIGHT)
     overview = (
         chart.mark_area(style=STYLE + "band", interpolate="linear")
         .encode(
@@ -89,7 +90,7 @@ def _scale(is_time: bool, brush: Any = None) -> Any:
     return alt.Scale(**settings)
 
 
-def _marks(chart: Any, kinds: set[int], x: Any) -> list[Any]:
+def _marks(chart: Any, kinds: frozenset[int], x: Any) -> list[Any]:
     """Return band, mean, and the cells by kind: their shapes differ, not only their colours."""
     alt = require_altair()
     clip: Spec = {"clip": True}
@@ -153,7 +154,7 @@ def _told(place: str, where: str, probability: float) -> dict[str, tuple[str, st
     }
 
 
-def category_chart(label: str, kinds: set[int], probability: float, description: str) -> Spec:
+def category_chart(label: str, kinds: frozenset[int], probability: float) -> Spec:
     """Return the chart of one output by category: the prediction of each with its interval."""
     alt = require_altair()
     told = _told(label, "'' + datum.g", probability)
@@ -168,10 +169,10 @@ def category_chart(label: str, kinds: set[int], probability: float, description:
     )
     rows = _in_places(chart, kinds, x, tips)
     layered = alt.layer(*rows, ends, mean)
-    return layered.properties(width=600, height=HEIGHT, description=description).to_dict()
+    return layered.properties(width=600, height=HEIGHT).to_dict()
 
 
-def _in_places(chart: Any, kinds: set[int], x: Any, tips: list[Any]) -> list[Any]:
+def _in_places(chart: Any, kinds: frozenset[int], x: Any, tips: list[Any]) -> list[Any]:
     """Return cells by kind, side by side in their category."""
     alt = require_altair()
     beside = alt.XOffset("j:Q", scale=alt.Scale(domain=[-0.5, 0.5]))
@@ -193,9 +194,7 @@ def _in_places(chart: Any, kinds: set[int], x: Any, tips: list[Any]) -> list[Any
     return drawn
 
 
-def lost_chart(
-    names: list[str], group: str, order: list[Any], probability: float, description: str
-) -> Spec:
+def lost_chart(names: list[str], group: str, order: list[Any], probability: float) -> Spec:
     """Return bars of lost demand by group with intervals; outputs are chosen from a list."""
     alt = require_altair()
     chart = _named("lost")
@@ -223,11 +222,11 @@ def lost_chart(
     ends = chart.mark_rule(style=STYLE + "whisker", strokeWidth=1.5).encode(
         x=x, y="lo:Q", y2="hi:Q", tooltip=tips
     )
-    layered = alt.layer(bars, ends).properties(width=600, height=200, description=description)
+    layered = alt.layer(bars, ends).properties(width=600, height=200)
     return (layered.add_params(*params) if params else layered).to_dict()
 
 
-def pit_chart(chance: float, description: str) -> Spec:
+def pit_chart(chance: float) -> Spec:
     """Return how often the truth fell into each tenth of its prediction: flat if all is well."""
     alt = require_altair()
     axis = alt.Axis(title="where the truth fell in its prediction", format=".1f", tickCount=5)
@@ -245,10 +244,10 @@ def pit_chart(chance: float, description: str) -> Spec:
         for y, dash in ((1.0, [1, 0]), (max(0.0, 1 - chance), [4, 3]), (1 + chance, [4, 3]))
     ]
     layers = (bars.encode(x=x, x2="x2:Q", y=_y("y:Q"), y2="y0:Q", tooltip=tip), *lines)
-    return alt.layer(*layers).properties(width=300, height=200, description=description).to_dict()
+    return alt.layer(*layers).properties(width=300, height=200).to_dict()
 
 
-def coverage_chart(description: str) -> Spec:
+def coverage_chart() -> Spec:
     """Return how many cells intervals hold against how many they promise: the diagonal is right."""
     alt = require_altair()
     domain = alt.Scale(domain=[0, 1])
@@ -264,4 +263,4 @@ def coverage_chart(description: str) -> Spec:
     held = _named("coverage").mark_line(style=STYLE + "mean").encode(x=x, y=y)
     dots = _named("coverage").mark_point(style=STYLE + "dot", filled=True, size=45)
     layers = (diagonal, held, dots.encode(x=x, y=y, tooltip=tip))
-    return alt.layer(*layers).properties(width=300, height=200, description=description).to_dict()
+    return alt.layer(*layers).properties(width=300, height=200).to_dict()

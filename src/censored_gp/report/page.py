@@ -36,7 +36,7 @@ class Charts:
     def add(self, spec: dict[str, Any], data: dict[str, dict[str, list[Any]]], label: str) -> str:
         """Keep a chart, and return the HTML of its place."""
         name = f"chart-{len(self.drawn)}"
-        self.drawn.append({"id": name, "spec": spec, "data": data})
+        self.drawn.append({"id": name, "spec": {**spec, "description": label}, "data": data})
         text = escaped(label)
         return f'<div class="chart" id="{name}" role="figure" aria-label="{text}"></div>'
 
@@ -152,11 +152,11 @@ def _demand(facts: Facts, drawn: Charts) -> str:
     label = "" if series.is_time else series.label
     for name, columns in zip(facts.names, series.outputs, strict=True):
         said = f"Recorded and predicted values of {name}"
-        kinds = set(columns["k"])
+        kinds = frozenset(columns["k"])
         if series.in_categories:
-            spec = charts.category_chart(label, kinds, facts.probability, said)
+            spec = charts.category_chart(label, kinds, facts.probability)
         else:
-            spec = charts.series_chart(series.is_time, label, kinds, facts.probability, said)
+            spec = charts.series_chart(series.is_time, label, kinds, facts.probability)
         parts.append(f"<h3>{escaped(name)}</h3>{drawn.add(spec, {'series': columns}, said)}")
     return "".join(parts)
 
@@ -195,7 +195,7 @@ def _lost_chart(facts: Facts, group: str, rows: list[dict[str, Any]], drawn: Cha
     columns["g"] = [short(row["group"]) for row in kept]
     columns["o"] = [place[row["output"]] for row in kept]
     said = f"Lost demand by {group}"
-    spec = charts.lost_chart(names, group, order, facts.probability, said)
+    spec = charts.lost_chart(names, group, order, facts.probability)
     return drawn.add(spec, {"lost": columns}, said)
 
 
@@ -255,8 +255,8 @@ def _calibration(facts: Facts, drawn: Charts) -> str:
     bars["y0"] = [0.0] * len(found.bars)
     held = {"x": rounded(np.array(found.levels)), "y": rounded(found.coverage)}
     said = ("Where the truth fell in its prediction", "Cells that intervals hold")
-    left = drawn.add(charts.pit_chart(chance, said[0]), {"pit": bars}, said[0])
-    right = drawn.add(charts.coverage_chart(said[1]), {"coverage": held}, said[1])
+    left = drawn.add(charts.pit_chart(chance), {"pit": bars}, said[0])
+    right = drawn.add(charts.coverage_chart(), {"coverage": held}, said[1])
     pair = (
         f'<div class="pair"><div><h3>{said[0]}</h3>{left}</div>'
         f"<div><h3>{said[1]}</h3>{right}</div></div>"

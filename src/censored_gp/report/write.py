@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from censored_gp.files import replacing
-from censored_gp.report.bundle import require_altair
+from censored_gp.report.bundle import make_beside, require_altair
 from censored_gp.report.facts import gather
 from censored_gp.report.page import page
 
@@ -74,6 +74,7 @@ def write_report(
     """
     check_is_fitted(model)
     require_altair()
+    make_beside()
     facts = gather(
         model, title, diagnosis, folds, comparison, problems, probability, max_points, random_state
     )
