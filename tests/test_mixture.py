@@ -1,11 +1,12 @@
 """Cells as mixtures: quantiles between bounds are found quickly, and must be the exact ones."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp.likelihoods import Gaussian, NegativeBinomial
-from censored_gp.mixture import Mixture, coarse
+from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial
+from censored_gp.mixture import Mixture, answers, coarse
 from quick import quick
 
 INF = np.inf
@@ -64,3 +65,25 @@ def test_numbers_of_cells_are_rounded_up_to_few(size):
 
 def test_all_small_numbers_of_cells_share_four_shapes():
     assert {coarse(size) for size in range(1, 1025)} == {16, 64, 256, 1024}
+
+
+@pytest.mark.parametrize("family", [NegativeBinomial(), Gamma()], ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_bounds_of_one_side_have_the_moments_that_they_have_beside_others(family, side):
+    """With a cell between two bounds among them another program is compiled."""
+    rng = np.random.default_rng(0)
+    gamma = tuple(rng.normal(size=(3, 6)) for _ in range(2))
+    near = np.array([1.0, 2.0, 4.0, 30.0, 200.0, 3.0])
+    bounds = (near, np.full(6, INF)) if side == "right" else (np.full(6, -INF), near)
+    between = np.array([*near[:-1], 1.0]), np.array([*np.full(5, INF), 5.0])
+    if side == "left":
+        between = np.array([*np.full(5, -INF), 1.0]), np.array([*near[:-1], 5.0])
+    with jax.enable_x64(True):
+        alone, beside = (
+            answers(family, gamma, MASS, each, Mixture.moments, (), ())
+            for each in (bounds, between)
+        )
+    # Far out a variance is what squares of rounded numbers leave.
+    np.testing.assert_allclose(np.array(alone)[:, :-1], np.array(beside)[:, :-1], rtol=1e-7)
+    assert np.all(alone[0][:-1] >= bounds[0][:-1])
+    assert np.all(alone[0][:-1] <= bounds[1][:-1])

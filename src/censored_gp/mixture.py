@@ -36,6 +36,7 @@ class Mixture(eqx.Module):
     mass: Float[Array, "S"]
     lower: Float[Array, "K"] | None = None
     upper: Float[Array, "K"] | None = None
+    """A plain infinite number is a bound that no cell has."""
 
     def average(self, values: Float[Array, "S K"]) -> Float[Array, "K"]:
         """Return the mean over components."""
@@ -180,14 +181,16 @@ def _ask(
     likelihood: Likelihood,
     gamma: tuple[Float[AnyArray, "S K"], ...],
     mass: Float[AnyArray, "S"],
-    bounds: tuple[Float[AnyArray, "K"], ...],
+    bounds: tuple[Float[AnyArray, "K"] | None, ...],
     question: Callable[..., Any],
     arguments: tuple[Float[AnyArray, "K"], ...],
     settings: tuple[Float[AnyArray, ""], ...],
 ) -> tuple[Float[Array, "K"], ...]:
-    """Answer a question about the mixtures of the cells of one likelihood."""
+    """Answer a question about the mixtures of the cells of one likelihood, None: no such bound."""
     theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
-    cut, own = ([jnp.asarray(values) for values in part] for part in (bounds, arguments))
+    none = (-np.inf, np.inf)[: len(bounds)]
+    cut: list[Any] = [n if b is None else jnp.asarray(b) for b, n in zip(bounds, none, strict=True)]
+    own = [jnp.asarray(values) for values in arguments]
     answer = question(Mixture(likelihood, theta, jnp.asarray(mass), *cut), *own, *settings)
     return answer if isinstance(answer, tuple) else (answer,)
 
@@ -219,6 +222,7 @@ def answers(
     """Ask a question about cells, chunk by chunk, every chunk padded to one of few shapes."""
     parts = []
     total, most = gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))
+    present = _present(bounds)
     for cells in slices(total, most):
         size = cells.stop - cells.start
         # The last of several chunks is as long as the others: a program less.
@@ -227,9 +231,20 @@ def answers(
             tuple(_pad_last(a[..., cells], room) for a in each)
             for each in (gamma, bounds, arguments)
         )
+        cut = tuple(b if is_there else None for b, is_there in zip(cut, present, strict=True))
         found = _ask(likelihood, values, mass, cut, question, own, settings)
         parts.append([np.asarray(part)[:size] for part in found])
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def _present(bounds: tuple[Float[np.ndarray, "K"], ...]) -> list[bool]:
+    """Return which of the bounds any cell has; of cells that have none at all, both.
+
+    >>> _present((np.array([2.0, -np.inf]), np.full(2, np.inf)))
+    [True, False]
+    """
+    found = [bool(np.any(np.isfinite(bound))) for bound in bounds]
+    return found if any(found) else [True] * len(bounds)
 
 
 def drawn_cells(

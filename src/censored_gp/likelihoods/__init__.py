@@ -13,9 +13,10 @@
 [True, True, True, False, False]
 """
 
-from censored_gp.likelihoods.base import KINDS, Likelihood, Parameter
+from censored_gp.likelihoods.base import Likelihood, Parameter
 from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
 from censored_gp.likelihoods.fractions import Bernoulli, Beta
+from censored_gp.likelihoods.kinds import KINDS
 from censored_gp.likelihoods.positive import Exponential, Gamma, LogNormal, Weibull
 from censored_gp.likelihoods.real import Gaussian, StudentT
 from censored_gp.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.likelihoods.bounds import bound_tails, log_between
 from censored_gp.likelihoods.inverse import invert
+from censored_gp.likelihoods.kinds import KINDS
 from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Support
 from censored_gp.links import LINKS, Link, as_link
 from censored_gp.quadrature import gauss_hermite
@@ -24,10 +25,6 @@ from censored_gp.tails.interval import log_difference
 Values = Float[Array, "*#batch"]
 """Numbers that broadcast with one another."""
 Role = Literal["mean", "scale", "shape"]
-KINDS = ("exact", "right", "left", "interval")
-"""What an interval can be, besides missing."""
-OPEN = KINDS[1:]
-"""Those that are not a point."""
 MOMENT_NODES = 40
 
 

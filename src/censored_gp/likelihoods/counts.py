@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from censored_gp.likelihoods.base import OPEN, Likelihood, Parameter, Values, finite
+from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite
 from censored_gp.likelihoods.between import Moments, moments_between
+from censored_gp.likelihoods.kinds import open_kinds
 from censored_gp.likelihoods.support import COUNTS, REAL, Support
 from censored_gp.tails import (
     log_gamma_tails,
@@ -64,10 +65,11 @@ class Poisson(Likelihood):
 
     def moments_within(self, lower: Values, upper: Values, rate: Values) -> Moments:
         """Return E and Var by k P(k) = rate P(k - 1), applied once and twice."""
+        kinds = open_kinds(lower, upper)
         lower, upper, rate = jnp.broadcast_arrays(lower, upper, rate)
         # In one call, as tails take long to compile.
         ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
-        masses = [*self.log_likelihood(*ends, rate, kinds=OPEN)]
+        masses = [*self.log_likelihood(*ends, rate, kinds=kinds)]
         return moments_between(
             lambda k: self.log_density(k, rate),
             lower,
@@ -144,12 +146,13 @@ class NegativeBinomial(Likelihood):
         self, lower: Values, upper: Values, mean: Values, dispersion: Values
     ) -> Moments:
         """Return E and Var by k P_r(k) = mean P_(r+1)(k - 1), applied once and twice."""
+        kinds = open_kinds(lower, upper)
         lower, upper, mean, dispersion = jnp.broadcast_arrays(lower, upper, mean, dispersion)
         growth = jnp.stack([jnp.ones_like(dispersion), 1.0 + dispersion, 1.0 + 2.0 * dispersion])
         ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
         # In one call, as tails take long to compile.
         theta = mean * growth, dispersion / growth
-        masses = [*self.log_likelihood(*ends, *theta, kinds=OPEN)]
+        masses = [*self.log_likelihood(*ends, *theta, kinds=kinds)]
         first = jnp.log(mean)
         return moments_between(
             lambda k: self.log_density(k, mean, dispersion),

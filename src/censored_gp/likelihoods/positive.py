@@ -10,7 +10,8 @@ import numpy as np
 from jax.scipy.special import gammaln, ndtri
 from jaxtyping import Array, Float, Key
 
-from censored_gp.likelihoods.base import OPEN, Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.kinds import open_kinds
 from censored_gp.likelihoods.powers import moments_by_powers
 from censored_gp.likelihoods.support import POSITIVE, Support
 from censored_gp.tails import log1mexp, log_gamma_kernel, log_gamma_tails, log_ndtr
@@ -61,11 +62,12 @@ class LogNormal(Likelihood):
         self, lower: Values, upper: Values, location: Values, scale: Values
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return moments given bounds: a power m moves the location by m scale^2."""
+        kinds = open_kinds(lower, upper)
         lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, location, scale)
         square = jnp.square(scale)
         moved = jnp.stack([location + m * square for m in range(3)])
         # In one call, as tails take long to compile.
-        masses = [*self.log_likelihood(lower, upper, moved, scale, kinds=OPEN)]
+        masses = [*self.log_likelihood(lower, upper, moved, scale, kinds=kinds)]
         raw = [m * location + 0.5 * m**2 * square for m in (1, 2)]
         return moments_by_powers(
             lambda y: self.log_density(y, location, scale), masses, raw, lower, upper
@@ -134,11 +136,12 @@ class Gamma(Likelihood):
         self, lower: Values, upper: Values, mean: Values, shape: Values
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return moments given bounds: a power m adds m to the shape."""
+        kinds = open_kinds(lower, upper)
         lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, mean, shape)
         growth = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
         theta = mean * growth, shape * growth
-        masses = [*self.log_likelihood(lower, upper, *theta, kinds=OPEN)]
+        masses = [*self.log_likelihood(lower, upper, *theta, kinds=kinds)]
         first = jnp.log(mean)
         return moments_by_powers(
             lambda y: self.log_density(y, mean, shape),
@@ -244,11 +247,12 @@ class Weibull(Likelihood):
         self, lower: Values, upper: Values, scale: Values, shape: Values
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return moments given bounds, by those of H = (Y / scale)^shape ~ Gamma of shape 1."""
+        kinds = open_kinds(lower, upper)
         lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, scale, shape)
         ends = [(jnp.maximum(end, 0.0) / scale) ** shape for end in (lower, upper)]
         powers = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
-        masses = [*Gamma().log_likelihood(*ends, powers, powers, kinds=OPEN)]
+        masses = [*Gamma().log_likelihood(*ends, powers, powers, kinds=kinds)]
         raw = [m * jnp.log(scale) + gammaln(power) for m, power in enumerate(powers)]
         return moments_by_powers(
             lambda y: self.log_density(y, scale, shape), masses, raw[1:], lower, upper
