@@ -36,7 +36,7 @@ class Mixture(eqx.Module):
     mass: Float[Array, "S"]
     lower: Float[Array, "K"] | None = None
     upper: Float[Array, "K"] | None = None
-    """A plain infinite number is a bound that no cell has."""
+    """Either may be a plain infinite number: a bound that no cell has."""
 
     def average(self, values: Float[Array, "S K"]) -> Float[Array, "K"]:
         """Return the mean over components."""
@@ -222,7 +222,8 @@ def answers(
     """Ask a question about cells, chunk by chunk, every chunk padded to one of few shapes."""
     parts = []
     total, most = gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))
-    present = _present(bounds)
+    # Of all questions it is the moments that have less to compile for a bound that is not there.
+    present = _present(bounds) if question is Mixture.moments else [True] * len(bounds)
     for cells in slices(total, most):
         size = cells.stop - cells.start
         # The last of several chunks is as long as the others: a program less.

@@ -171,7 +171,11 @@ class Posterior(eqx.Module):
         return spread, jnp.asarray(mass)
 
     def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
-        """Make the random numbers for so many draws at so many rows."""
+        """Make the random numbers for so many draws at so many rows.
+
+        Those of the weights come first: for one seed they are the same at any rows.
+        """
+        weights = self._weight_noise(random, count)
         rest = {
             role: tuple(
                 random.standard_normal((count, len(a), rows, np.shape(a)[2])) for a in lmc.mixing
@@ -179,7 +183,7 @@ class Posterior(eqx.Module):
             for role, lmc in self.model.priors.items()
             if lmc.varies
         }
-        return Noise(self._weight_noise(random, count), rest)
+        return Noise(weights, rest)
 
     def draw(self, noise: Noise, inputs: Float[AnyArray, "N C"], count: int) -> Latent:
         """Draw the latent parameters jointly over rows and outputs."""
@@ -261,7 +265,7 @@ class DrawnPosterior(Posterior):
         No draw is picked again before every other one has been.
         """
         number = len(next(iter(self.draws.values())))
-        rounds = [random.permutation(number) for _ in range(-(-count // number))]
+        rounds = [random.permutation(number) for _ in range(1 + count // number)]
         return dict.fromkeys(self.draws, np.concatenate(rounds)[:count])
 
     def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:

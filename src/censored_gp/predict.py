@@ -201,6 +201,7 @@ class Prediction(Nodes):
         (100, 2, 1)
         """
         random = np.random.default_rng(random_state)
+        # The first of two: cells that are drawn each on its own stay what they were for a seed.
         key, _ = jax.random.split(jax.random.key(int(random.integers(2**31))))
         size = len(self._inputs)
         if joint:

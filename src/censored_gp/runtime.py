@@ -112,7 +112,7 @@ def in_float64(function: Callable[Args, Result]) -> Callable[Args, Result]:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for compiled programs, or None where the user wants none."""
+    """Return the folder for what takes long to make, or None where the user wants none."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen is not None:
         return None if chosen in {"", "0"} else Path(chosen)

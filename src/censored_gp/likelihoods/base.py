@@ -264,6 +264,8 @@ class Likelihood(eqx.Module):
     ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
         """Return mean and variance of Y given lower <= Y <= upper; bounds may be infinite.
 
+        One that no cell has is a plain infinite number.
+
         E[g(Y)] = int g(F^-1(Phi(z))) phi(z) dz, by Gauss-Hermite quadrature.
         """
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)

@@ -7,7 +7,7 @@ import secrets
 import subprocess
 import sys
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,20 @@ __all__ = ["javascript", "make_beside", "require_altair"]
 MAKE = """\
 import os, sys, vl_convert
 version, draft, place = sys.argv[1:]
-with open(draft, "w", encoding="utf-8") as file:
-    file.write(vl_convert.javascript_bundle(vl_version=version))
-os.replace(draft, place)
+text = vl_convert.javascript_bundle(vl_version=version)
+try:
+    with open(draft, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, place)
+except OSError:
+    os.unlink(draft)
 """
+PATIENCE = 60.0
+"""Seconds after which the other process is not waited for any longer."""
+INSIDE = "vegaEmbed"
+"""What the script defines: a file without it is none."""
 
 
 def require_altair() -> Any:
@@ -45,15 +55,12 @@ def javascript() -> str:
 
     It takes seconds to make: it is kept on disk, beside the compiled programs.
     """
-    process, place = make_beside(), _place()
-    if process is not None:
-        process.wait()
-    if place is not None and place.is_file():
-        text = place.read_text(encoding="utf-8")
-    else:
+    _wait_for(make_beside())
+    place = _place()
+    text = _kept(place)
+    if text is None:
         text = _made_here()
-        if place is not None:
-            _keep(text, place)
+        _keep(text, place)
     return text.replace("</script", r"<\/script")
 
 
@@ -64,19 +71,28 @@ def make_beside() -> subprocess.Popen[bytes] | None:
     What makes it lets no other thread go on meanwhile.
     """
     place = _place()
-    if place is None or place.is_file() or "python" not in Path(sys.executable or "").name:
+    if place is None or _kept(place) or "python" not in Path(sys.executable or "").name:
         return None
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+    # Safe: what lies in the folder that the user is in is not imported.
+    command = [sys.executable, "-P", "-c", MAKE, _version(), str(draft), str(place)]
+    nowhere = subprocess.DEVNULL
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        return subprocess.Popen(
-            [sys.executable, "-c", MAKE, _version(), str(draft), str(place)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
     except OSError:
         return None
+
+
+def _wait_for(process: subprocess.Popen[bytes] | None) -> None:
+    """Wait until a process has ended, or end it."""
+    if process is None:
+        return
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _made_here() -> str:
@@ -101,12 +117,26 @@ def _version() -> str:
 def _place() -> Path | None:
     """Return where the script is kept, None where the user wants nothing kept."""
     folder = cache_folder()
-    name = f"vega-lite-{_version()}-of-vl-convert-{version('vl-convert-python')}.js"
-    return None if folder is None else folder / name
+    try:
+        maker = version("vl-convert-python")
+    except PackageNotFoundError:
+        return None
+    return folder and folder / f"vega-lite-{_version()}-of-vl-convert-{maker}.js"
 
 
-def _keep(text: str, place: Path) -> None:
+def _kept(place: Path | None) -> str | None:
+    """Return the script as it was kept, None where it was not, or cannot be read."""
+    try:
+        text = "" if place is None else place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if INSIDE in text else None
+
+
+def _keep(text: str, place: Path | None) -> None:
     """Write the script whole or not at all; a page needs no copy on disk."""
+    if place is None:
+        return
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with replacing(place) as draft:
