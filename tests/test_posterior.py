@@ -92,6 +92,14 @@ def test_rows_far_apart_in_the_table_are_drawn_stretch_by_stretch(fitted, monkey
     np.testing.assert_allclose(np.cov(values.T)[0, 1], true.covariance[0, 1], atol=0.04)
 
 
+def test_a_seed_draws_the_same_weights_for_any_rows(fitted):
+    """So that draws at some rows and at others are of the same functions."""
+    _, posterior, _ = fitted
+    few, many = (posterior.noise(np.random.default_rng(3), rows, 4) for rows in (2, 9))
+    np.testing.assert_array_equal(few.weights["mean"], many.weights["mean"])
+    assert [noise.rest["mean"][0].shape[2] for noise in (few, many)] == [2, 9]
+
+
 @pytest.fixture(scope="module")
 def chains():
     """Six hundred draws of two roles, one chain after the other, each numbered."""

@@ -29,6 +29,7 @@ try:
 except OSError:
     os.unlink(draft)
 """
+"""Without the package's own means of writing files, which takes longer to import than this."""
 PATIENCE = 60.0
 """Seconds after which the other process is not waited for any longer."""
 INSIDE = "vegaEmbed"
