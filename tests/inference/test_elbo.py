@@ -10,8 +10,8 @@ import pytest
 
 import dense
 import small
+from censored_gp.inference.climb import evaluate_compiled, mix_sites, starting_sites
 from censored_gp.inference.elbo import Sites, evaluate, next_sites
-from censored_gp.inference.natural import evaluate_compiled, mix_sites, starting_sites
 from censored_gp.inference.vectors import from_vector, to_vector
 from censored_gp.posterior import Posterior
 from censored_gp.quadrature import NODES

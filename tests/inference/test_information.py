@@ -10,7 +10,7 @@ import pytest
 import small
 from censored_gp.inference import ascent, information
 from censored_gp.inference.ascent import Ascent
-from censored_gp.inference.natural import (
+from censored_gp.inference.climb import (
     evaluate_compiled,
     information_compiled,
     starting_sites,

@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 import small
-from censored_gp.inference import ENGINES, infer, natural
+from censored_gp.inference import ENGINES, climb, infer, natural
 from censored_gp.inference.elbo import AT_ONCE, Stages, evaluate
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.task import Task
@@ -108,7 +108,7 @@ def test_interruption_returns_the_best_so_far():
 @pytest.mark.parametrize("pressed", [2, 6, 9, 11])
 def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch, pressed):
     """During the first start's steps, the second start's first value, and the climb."""
-    done, honest = [], natural.evaluate_compiled
+    done, honest = [], climb.evaluate_compiled
 
     def evaluate(*arguments):
         done.append(1)
@@ -116,7 +116,7 @@ def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch
             raise KeyboardInterrupt
         return honest(*arguments)
 
-    monkeypatch.setattr(natural, "evaluate_compiled", evaluate)
+    monkeypatch.setattr(climb, "evaluate_compiled", evaluate)
     task = dataclasses.replace(small.separate(), explore=True)
     posterior, report = natural.fit(task)
     assert report.status == "interrupted"
@@ -135,7 +135,7 @@ def test_fits_of_similar_size_share_one_program(monkeypatch):
 
     static = {"constant_state": (1,), "expectation": (5,)}
     stages = Stages(*(counted(name, static.get(name, ())) for name in Stages._fields))
-    monkeypatch.setattr(natural, "evaluate_compiled", partial(evaluate, stages=stages))
+    monkeypatch.setattr(climb, "evaluate_compiled", partial(evaluate, stages=stages))
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
     # Exact and censored cells are two kinds.
@@ -145,8 +145,8 @@ def test_fits_of_similar_size_share_one_program(monkeypatch):
 def test_evaluating_stage_by_stage_is_evaluating_at_once():
     task = small.mixed()
     problem, free = task.problem(task.model), small.free_parameters(task)
-    arguments = free, natural.starting_sites(free, problem), problem, np.asarray(1e-9)
-    parts = natural.evaluate_compiled(*arguments)
+    arguments = free, climb.starting_sites(free, problem), problem, np.asarray(1e-9)
+    parts = climb.evaluate_compiled(*arguments)
     whole = quick(lambda *all_: evaluate(*all_))(*arguments)
     assert eqx.tree_equal(parts, whole, rtol=1e-9, atol=1e-12)
 

@@ -1,281 +1,37 @@
-"""The default engine: natural-gradient steps on the sites, Newton steps on the hyper-parameters.
+"""The default engine: choose a start by the bound, climb, and refine the inducing inputs.
 
-One evaluation of the bound gives both the next sites and the gradient in the hyper-parameters, so
-the two climb together: every iteration is one site step and one hyper-parameter step. Nothing is
-random.
+Nothing is random.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator
 from typing import TypeAlias
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
-from censored_gp.inference.ascent import Ascent
-from censored_gp.inference.elbo import (
-    Evaluation,
-    Problem,
-    Roles,
-    Sites,
-    Stages,
-    constant_ascent,
-    constant_state,
-    evaluate,
-    role_ascent,
-    role_state,
+from censored_gp.inference.climb import (
+    MESSAGES,
+    NaturalSettings,
+    State,
+    climb,
+    starting_sites,
 )
-from censored_gp.inference.information import (
-    MOST_COUPLED,
-    assemble,
-    information,
-    role_information,
-)
-from censored_gp.inference.report import Progress, Report, silent
+from censored_gp.inference.elbo import Problem, Roles
+from censored_gp.inference.report import Report
 from censored_gp.inference.task import Task
-from censored_gp.inference.terms import add_expectation
-from censored_gp.inference.vectors import Vector, from_vector, to_vector
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
-from censored_gp.runtime import AnyArray, blas_threads_for, compiled, compiled_for_arrays
 
-MOST_REFUSALS = 8
-"""Steps in a row that may be taken back before the climb is given up."""
-CALM_STEPS = 3
-"""Iterations in a row without a change after which the bound has settled."""
+__all__ = ["NaturalSettings", "fit"]
+
 MOST_REFINEMENTS = 2
 ENOUGH_CARRIED = 1e-3
 """Share of prior variance that inducing inputs may leave out of the fitted kernels."""
 WORTH_REFINING = 1.2
 """How many times as many inducing inputs there must be for a climb to go on with them."""
-INFORMATION_AGE = 2
-"""Steps for which the curvature is kept: it changes slowly, and costs as much as an evaluation."""
-INFORMATION_AGE_OF_MANY = 4
-"""The same where it is computed output by output: it costs more, and says less."""
-LEAST_SLACK = 0.02
-"""By how much (nats) the bound may fall in a step in any case: the sites lag behind a little."""
-FIRST_JITTER = 1e-9
-LARGEST_JITTER = 1e-4
-
-
-@dataclasses.dataclass(frozen=True)
-class NaturalSettings:
-    """When to stop, and how carefully to go."""
-
-    max_iterations: int = 80
-    tolerance: float = 0.02
-    """A change of the bound (nats) that is none, besides ..."""
-    tolerance_per_cell: float = 5e-5
-    """... so much for each observed cell."""
-    warm_up: int = 3
-    """Site steps before the hyper-parameters move: at the first start, as others have its sites."""
-    learn: bool = True
-    """Whether the hyper-parameters move at all."""
-
-
-@dataclasses.dataclass
-class State:
-    """Where the climb stands."""
-
-    free: Roles
-    sites: dict[str, Sites]
-    evaluation: Evaluation
-    value: float
-    gradient: Vector
-
-
-COMPILED = Stages(
-    compiled_for_arrays(role_state),
-    compiled_for_arrays(role_ascent),
-    compiled_for_arrays(constant_state, static=("rows",)),
-    compiled_for_arrays(constant_ascent),
-    # A family may have fields that are no arrays.
-    compiled(add_expectation),
-)
-evaluate_compiled = functools.partial(evaluate, stages=COMPILED)
-information_compiled = functools.partial(information, of_role=compiled_for_arrays(role_information))
-
-
-@compiled_for_arrays
-def mix_sites(
-    sites: dict[str, Sites], target: dict[str, Sites], rho: Float[AnyArray, ""]
-) -> dict[str, Sites]:
-    """Return (1 - rho) lambda + rho lambda*: a damped natural-gradient step."""
-    return jax.tree.map(lambda old, new: (1.0 - rho) * old + rho * new, sites, target)
-
-
-def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
-    """Return sites as informative as the prior at every row: q starts calm and proper."""
-    sites = {}
-    for role, lmc in free.items():
-        if not lmc.varies:
-            continue
-        prior = np.sum([np.sum(np.square(a), axis=2) for a in lmc.mixing], axis=0)
-        shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
-        precision = np.broadcast_to(1.0 / prior[:, None], shape) * problem.real_rows[:, None]
-        sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)
-    return sites
-
-
-class Climb:
-    """One run of the engine over a fixed set of inducing inputs."""
-
-    def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
-        self.problem, self.settings = problem, settings
-        self.jitter = np.asarray(jitter)
-        self.ascent, self.information, self.age = Ascent(), np.zeros((0, 0)), 0
-        self.rho, self.calm, self.refused = 1.0, 0, 0
-        self.settled = settings.tolerance + settings.tolerance_per_cell * problem.cells
-        self.trace: list[float] = []
-        self.site_steps = self.hyper_steps = 0
-
-    def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
-        """Evaluate the bound, its gradient and the next sites."""
-        found = evaluate_compiled(free, sites, self.problem, self.jitter)
-        value, gradient = float(found.elbo), to_vector(found.gradient)
-        if not np.all(np.isfinite(gradient)):
-            value = -np.inf
-        self.trace.append(value)
-        return State(free, sites, found, value, gradient)
-
-    def run(
-        self,
-        free: Roles,
-        sites: dict[str, Sites],
-        progress: Progress,
-        known: State | None = None,
-    ) -> tuple[State, str]:
-        """Climb until the bound settles; return the best state and how it ended.
-
-        `known` is the evaluation at the start, by who has it.
-        """
-        best = state = known or self.evaluate(free, sites)
-        if not np.isfinite(state.value):
-            return state, "diverged"
-        advance = self.step if self.settings.learn else self.site_step
-        try:
-            for iteration in range(self.settings.max_iterations):
-                state = advance(state)
-                # With hyper-parameters held the last state is the settled one.
-                best = state if state.value > best.value or not self.settings.learn else best
-                progress("fitting", iteration + 1, self.settings.max_iterations, best.value)
-                if self.calm >= CALM_STEPS:
-                    return best, "converged"
-                if self.refused > MOST_REFUSALS:
-                    return best, "stuck"
-        except KeyboardInterrupt:
-            return best, "interrupted"
-        return best, "out of iterations"
-
-    def site_step(self, state: State) -> State:
-        """Move the sites alone."""
-        new = self.evaluate(state.free, self._mixed(state))
-        self.site_steps += 1
-        self._settle(new.value - state.value)
-        return new
-
-    def step(self, state: State) -> State:
-        """Move sites and hyper-parameters; return the old state where the bound fell."""
-        step = self.ascent.step(state.free, state.gradient, self._curvature(state))
-        moved = from_vector(to_vector(state.free) + step.change, state.free)
-        new = self.evaluate(moved, self._mixed(state))
-        self.site_steps += 1
-        self.hyper_steps += 1
-        gain = new.value - state.value
-        self.ascent.learn(step, gain)
-        if gain > -max(LEAST_SLACK, step.promised):
-            self.rho, self.refused = min(1.0, 1.4 * self.rho), 0
-            self._settle(gain)
-            return new
-        self.refused += 1
-        if self.refused > 1:
-            self.rho = max(self.rho / 2, 0.1)
-        self._settle(step.promised)
-        return state
-
-    def _curvature(self, state: State) -> Float[np.ndarray, "P P"]:
-        """Return the information about the hyper-parameters; it may be from some steps ago."""
-        if self.age == 0:
-            found = information_compiled(
-                state.free, state.sites, state.evaluation.weights, self.problem, self.jitter
-            )
-            self.information = assemble(state.free, found, state.evaluation.scores)
-            outputs = max(lmc.mean.shape[1] for lmc in state.free.values())
-            self.age = INFORMATION_AGE if outputs <= MOST_COUPLED else INFORMATION_AGE_OF_MANY
-        self.age -= 1
-        return self.information
-
-    def _mixed(self, state: State) -> dict[str, Sites]:
-        """Return the sites after a damped natural-gradient step."""
-        return mix_sites(state.sites, state.evaluation.target, np.asarray(self.rho))
-
-    def _settle(self, change: float) -> None:
-        """Count how many iterations in a row had next to nothing to gain."""
-        self.calm = self.calm + 1 if abs(change) < self.settled else 0
-
-
-MESSAGES = {
-    "converged": "The fit converged.",
-    "out of iterations": (
-        "The fit ran out of iterations before the bound settled; raise max_iterations."
-    ),
-    "stuck": (
-        "The fit stopped where no step raised the bound any more; it may not be the best there is."
-    ),
-    "interrupted": "The fit was interrupted; this is the best found so far.",
-    "diverged": (
-        "The fit diverged: the bound was not finite at the starting values. Look for extreme "
-        "values in the outputs, or set the kernels' lengthscales by hand."
-    ),
-}
-
-
-def climb(
-    problem: Problem,
-    free: Roles,
-    sites: dict[str, Sites],
-    settings: NaturalSettings,
-    progress: Progress = silent,
-    first_jitter: float = FIRST_JITTER,
-    known: State | None = None,
-) -> tuple[State, float, Report]:
-    """Maximise the ELBO from given free hyper-parameters; return the end, jitter and a report.
-
-    `known` is the evaluation there, at the first jitter, by who has it.
-    """
-    order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
-    notes: list[str] = []
-    for jitter in _jitters(first_jitter):
-        run = Climb(problem, settings, jitter)
-        with blas_threads_for(order):
-            state, status = run.run(free, sites, progress, known)
-        known = None
-        if status != "diverged":
-            break
-        notes = [f"The kernel matrices needed a jitter of {10 * jitter:.0e}."]
-    report = Report(
-        status,
-        MESSAGES[status],
-        state.value,
-        tuple(run.trace),
-        run.site_steps,
-        run.hyper_steps,
-        () if status == "diverged" else tuple(notes),
-    )
-    return state, jitter, report
-
-
-def _jitters(first: float) -> Iterator[float]:
-    """Yield growing jitters, the first one in any case."""
-    yield first
-    while (first := 10 * first) <= LARGEST_JITTER:
-        yield first
-
-
 Found: TypeAlias = tuple[Problem, State, float]
 """A problem, where its climb ended, and the jitter that it needed."""
 SHORTER = (1.0, 1.0 / 3.0)
