@@ -3,9 +3,12 @@
 A time column gets a part for every cycle that its spacing resolves and its span repeats (day, week,
 year) and a slow part; every other column a smooth part of its own. Inputs without a time get one
 smooth part over all columns together. Parameters other than means get the simpler half of this.
+Means may get one more part over time, faster or slower, if the observations ask for it.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +24,10 @@ REPEATS = 2
 """... and known to repeat if the data span it this often."""
 SLOW_PARTS = 8
 """The slow part starts with a lengthscale of the span over this."""
+FAST_STEPS = 4
+"""A fast part starts with a lengthscale of so many steps, ..."""
+FASTER = 4
+"""... where the slow part is at least so many times as long."""
 
 
 def default_kernels(
@@ -52,5 +59,32 @@ def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list
     ]
     if role != "mean" and cycles:
         return cycles[:1]
-    slow = max(span / SLOW_PARTS, 2.5 * step) or 1.0
-    return [*cycles, RBF(slow, columns=column)]
+    return [*cycles, RBF(_slow(hours), columns=column)]
+
+
+def _slow(hours: Float[np.ndarray, "N"]) -> float:
+    """Return the lengthscale at which a slow part of time starts."""
+    return max(float(np.ptp(hours)) / SLOW_PARTS, 2.5 * spacing(hours)) or 1.0
+
+
+def spare_kernels(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> tuple[Kernel, ...]:
+    """Return parts of the first time column of which the means may get one: fast, middling, slow.
+
+    There are none where time is too short for a fast part to differ from the slow one.
+    """
+    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
+    if not times:
+        return ()
+    hours = inputs[:, times[0]]
+    slow, fast = _slow(hours), FAST_STEPS * spacing(hours)
+    if not 0.0 < FASTER * fast <= slow:
+        return ()
+    lengths = (fast, float(np.sqrt(fast * slow)), slow)
+    return tuple(RBF(length, columns=times[0]).resolve(columns) for length in lengths)
+
+
+def freedom_of(kernels: Any, columns: Columns, inputs: Float[np.ndarray, "N C"]) -> dict[str, Any]:
+    """Return what a fit may change of kernels that nobody has chosen, as arguments of a `Task`."""
+    if kernels is not None:
+        return {}
+    return {"explore": True, "spare": spare_kernels(columns, inputs)}

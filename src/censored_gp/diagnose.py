@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from censored_gp import metrics, targets
 from censored_gp.answers import Answers
 from censored_gp.checks import design_for, engine_settings
+from censored_gp.defaults import freedom_of
 from censored_gp.inference import Task, infer
 from censored_gp.inference.elbo import Problem
 from censored_gp.inference.selection import best_fit
@@ -171,7 +172,7 @@ def _refit(model: Answers, hidden: Bool[np.ndarray, "N D"], use_censoring: bool)
             model._inputs,
             settings["inducing_tolerance"],
             settings["max_inducing"],
-            explore=settings["kernels"] is None,
+            **freedom_of(settings["kernels"], model.columns_, model._inputs),
             hidden=hidden,
         )
         # The other engines would take many times longer for about the same answer.

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from censored_gp import checks, files, targets
+from censored_gp.defaults import freedom_of
 from censored_gp.frames import Layout, Rows, placed, read_training
 from censored_gp.inference import Report, Task, infer
 from censored_gp.inference.selection import best_fit
@@ -243,7 +244,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
                 data.inputs,
                 self.inducing_tolerance,
                 self.max_inducing,
-                explore=self.kernels is None,
+                **freedom_of(self.kernels, data.columns, data.inputs),
                 progress=tell,
             )
             settings = self._with_validation(settings, data, units)

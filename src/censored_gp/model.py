@@ -31,6 +31,7 @@ from censored_gp.prior import (
     Inducing,
     features,
     greedy_inducing,
+    in_blocks,
     loadings,
     pad_inducing,
     scale_lengthscales,
@@ -194,13 +195,7 @@ def _starting_lmc(
     shares = tuple(
         (own / np.sqrt(len(kernels))).reshape(blocks, len(outputs) // blocks, -1) for own in mixing
     )
-    batched = jax.tree.map(lambda leaf: _repeat(leaf, blocks), kernels)
-    return LMC(batched, shares, mean.reshape(blocks, -1), outputs)
-
-
-def _repeat(leaf: Float[np.ndarray, "..."], blocks: int) -> Float[np.ndarray, "B ..."]:
-    """Give every block its own copy of a hyper-parameter."""
-    return np.repeat(np.asarray(leaf, dtype=float)[None], blocks, axis=0)
+    return LMC(in_blocks(kernels, blocks), shares, mean.reshape(blocks, -1), outputs)
 
 
 def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "D D"]:

@@ -14,7 +14,7 @@ where e has the variance k_q(x, x) - |phi_q(x)|^2: nothing, when Z_q holds every
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -25,6 +25,8 @@ from jaxtyping import Array, Bool, Float
 from censored_gp.kernels import Kernel, distinct_rows
 from censored_gp.linalg import cholesky, inverse_lower, solve_lower
 from censored_gp.runtime import AnyArray, bucket
+
+Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
 
 FEW_DISTINCT = 32
 """So many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
@@ -81,6 +83,11 @@ class LMC(eqx.Module):
     def coregionalization(self) -> tuple[Float[Array, "B D D"], ...]:
         """The matrices B_q = A_q A_q' of Eq. (5)."""
         return tuple(jnp.einsum("bdr,ber->bde", a, a) for a in self.mixing)
+
+
+def in_blocks(kernels: Kernels, blocks: int) -> Kernels:
+    """Give every block its own copy of the hyper-parameters of kernels."""
+    return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], blocks, 0), kernels)
 
 
 def scale_lengthscales(kernel: Kernel, factor: float) -> Kernel:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jax
 import numpy as np
@@ -41,12 +41,17 @@ from censored_gp.runtime import AnyArray, blas_threads_for, compiled, compiled_f
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
+LOOK_AFTER = 6
+"""Iterations after which a climb is far enough to tell whether its model will do."""
 CALM_STEPS = 3
 """Iterations in a row without a change after which the bound has settled."""
 INFORMATION_AGE = 2
 """Steps for which the curvature is kept: it changes slowly, and costs as much as an evaluation."""
-INFORMATION_AGE_OF_MANY = 4
+INFORMATION_AGE_OF_MANY = 8
 """The same where it is computed output by output: it costs more, and says less."""
+CALM_OF_MANY = 20.0
+"""How much larger a change is none there, for each cell: so many outputs have many coefficients,
+and the bound goes on to creep up by what no answer shows."""
 LEAST_SLACK = 0.02
 """By how much (nats) the bound may fall in a step in any case: the sites lag behind a little."""
 FIRST_JITTER = 1e-9
@@ -115,12 +120,15 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
 class Climb:
     """One run of the engine over a fixed set of inducing inputs."""
 
-    def __init__(self, problem: Problem, settings: NaturalSettings, jitter: float) -> None:
-        self.problem, self.settings = problem, settings
+    def __init__(
+        self, problem: Problem, settings: NaturalSettings, jitter: float, many: bool = False
+    ) -> None:
+        self.problem, self.settings, self.many = problem, settings, many
         self.jitter = np.asarray(jitter)
         self.ascent, self.information, self.age = Ascent(), np.zeros((0, 0)), 0
         self.rho, self.calm, self.refused = 1.0, 0, 0
-        self.settled = settings.tolerance + settings.tolerance_per_cell * problem.cells
+        rate = settings.tolerance_per_cell * (CALM_OF_MANY if many else 1.0)
+        self.settled = settings.tolerance + rate * problem.cells
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
@@ -139,22 +147,29 @@ class Climb:
         sites: dict[str, Sites],
         progress: Progress,
         known: State | None = None,
+        look: Callable[[State], bool] | None = None,
     ) -> tuple[State, str]:
         """Climb until the bound settles; return the best state and how it ended.
 
-        `known` is the evaluation at the start, by who has it.
+        `known` is the evaluation at the start, by who has it. `look` is shown an early state, and
+        may find that this is not the model to go on with.
         """
         best = state = known or self.evaluate(free, sites)
         if not np.isfinite(state.value):
             return state, "diverged"
         advance = self.step if self.settings.learn else self.site_step
+        most = self.settings.max_iterations
         try:
-            for iteration in range(self.settings.max_iterations):
+            for iteration in range(most):
                 state = advance(state)
                 # With hyper-parameters held the last state is the settled one.
                 best = state if state.value > best.value or not self.settings.learn else best
-                progress("fitting", iteration + 1, self.settings.max_iterations, best.value)
-                if self.calm >= CALM_STEPS:
+                progress("fitting", iteration + 1, most, best.value)
+                settled = self.calm >= CALM_STEPS
+                early = iteration + 1 == LOOK_AFTER or (settled and iteration + 1 < LOOK_AFTER)
+                if look and early and iteration + 1 < most and look(best):
+                    return best, "too simple"
+                if settled:
                     return best, "converged"
                 if self.refused > MOST_REFUSALS:
                     return best, "stuck"
@@ -195,8 +210,7 @@ class Climb:
                 state.free, state.sites, state.evaluation.weights, self.problem, self.jitter
             )
             self.information = assemble(state.free, found, state.evaluation.scores)
-            outputs = max(lmc.mean.shape[1] for lmc in state.free.values())
-            self.age = INFORMATION_AGE if outputs <= MOST_COUPLED else INFORMATION_AGE_OF_MANY
+            self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
         return self.information
 
@@ -214,6 +228,7 @@ MESSAGES = {
     "out of iterations": (
         "The fit ran out of iterations before the bound settled; raise max_iterations."
     ),
+    "too simple": "The model lacked a kernel.",
     "stuck": (
         "The fit stopped where no step raised the bound any more; it may not be the best there is."
     ),
@@ -233,17 +248,19 @@ def climb(
     progress: Progress = silent,
     first_jitter: float = FIRST_JITTER,
     known: State | None = None,
+    look: Callable[[State], bool] | None = None,
 ) -> tuple[State, float, Report]:
     """Maximise the ELBO from given free hyper-parameters; return the end, jitter and a report.
 
-    `known` is the evaluation there, at the first jitter, by who has it.
+    `known` is the evaluation there, at the first jitter, by who has it; `look` see `Climb.run`.
     """
     order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
+    many = max(lmc.mean.shape[1] for lmc in free.values()) > MOST_COUPLED
     notes: list[str] = []
     for jitter in _jitters(first_jitter):
-        run = Climb(problem, settings, jitter)
+        run = Climb(problem, settings, jitter, many)
         with blas_threads_for(order):
-            state, status = run.run(free, sites, progress, known)
+            state, status = run.run(free, sites, progress, known, look)
         known = None
         if status != "diverged":
             break

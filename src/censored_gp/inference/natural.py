@@ -1,6 +1,6 @@
-"""The default engine: choose a start by the bound, climb, and refine the inducing inputs.
+"""The default engine: choose a start by the bound, climb, and mend the model on the way.
 
-Nothing is random.
+A model may turn out to lack a kernel, or its kernels inducing inputs. Nothing is random.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from censored_gp.inference.climb import (
     starting_sites,
 )
 from censored_gp.inference.elbo import Problem, Roles
+from censored_gp.inference.growth import ROLE, Growth, grown, lacking
 from censored_gp.inference.report import Report
 from censored_gp.inference.task import Task
 from censored_gp.posterior import Posterior
@@ -47,8 +48,9 @@ AFTER_ANOTHER = 1
 def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior, Report]:
     """Fit the task's model: choose a start by the bound, climb, and refine the inducing inputs.
 
-    If the fitted lengthscales are so short that the inducing inputs no longer carry the kernels,
-    they are picked anew and the climb goes on from where it was: the sites are per row.
+    If one of the task's spare kernels is called for, the climb begins anew with it. If the fitted
+    lengthscales are so short that the inducing inputs no longer carry the kernels, they are picked
+    anew and the climb goes on from where it was: the sites are per row.
     """
     settings = settings or NaturalSettings()
     found, reports = _start(task, settings)
@@ -64,28 +66,54 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     return jax.tree.map(np.asarray, posterior), _joined(reports)
 
 
+@dataclasses.dataclass
+class _Lookout:
+    """Looks at an early state of a climb, and remembers what its model lacks."""
+
+    task: Task
+    problem: Problem
+    growth: Growth | None = None
+
+    def __call__(self, state: State) -> bool:
+        """Whether the model lacks a kernel."""
+        self.growth = lacking(state.free, state.sites, self.problem, self.task.spare)
+        return self.growth is not None
+
+    def wider(self, free: Roles) -> Roles:
+        """Return free hyper-parameters with those of the kernel that was lacking."""
+        return free if self.growth is None else free | {ROLE: grown(free[ROLE], self.growth)}
+
+
 def _refined(
     task: Task, settings: NaturalSettings, found: Found, reports: list[Report]
 ) -> Iterator[Found]:
-    """Climb, and climb on with more inducing inputs where too few carry the fitted kernels."""
+    """Climb; and climb on with one more kernel where the means lack one, and with more inducing
+    inputs where too few carry the fitted kernels."""
     problem, end, jitter = found
     known: State | None = end
-    left = settings.max_iterations
-    for refinement in range(1 + MOST_REFINEMENTS):
-        if reports[-1].status == "interrupted" or left <= 0:
-            return
+    start = free = end.free
+    left, refinements = settings.max_iterations, 0
+    look = _Lookout(task, problem) if settings.learn and task.spare else None
+    while left > 0 and reports[-1].status != "interrupted":
         own = dataclasses.replace(settings, max_iterations=left)
-        end, jitter, report = climb(problem, end.free, end.sites, own, task.progress, jitter, known)
+        end, jitter, report = climb(
+            problem, free, end.sites, own, task.progress, jitter, known, look
+        )
         reports.append(report)
         yield problem, end, jitter
         left -= report.site_steps
-        if end.evaluation.left_out < ENOUGH_CARRIED or refinement == MOST_REFINEMENTS:
+        if look is not None and report.status == "too simple":
+            free = look.wider(start)
+            finer = task.problem(task.with_priors(_constrained(free)))
+        elif end.evaluation.left_out < ENOUGH_CARRIED or refinements == MOST_REFINEMENTS:
             return
-        finer = task.problem(task.with_priors(_constrained(end.free)))
-        if finer.inducing_size < WORTH_REFINING * problem.inducing_size:
-            return
+        else:
+            free, refinements = end.free, refinements + 1
+            finer = task.problem(task.with_priors(_constrained(free)))
+            if finer.inducing_size < WORTH_REFINING * problem.inducing_size:
+                return
         # Taken up only to climb on it: the weights belong to a problem's inducing inputs.
-        problem, known = finer, None
+        problem, known, look = finer, None, None
 
 
 def _interrupted(report: Report) -> Report:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from censored_gp.inference.elbo import Problem, Roles
 from censored_gp.inference.report import Progress, silent
 from censored_gp.inference.terms import collect_terms, pad_rows
+from censored_gp.kernels import Kernel
 from censored_gp.model import Model, choose_inducing
 from censored_gp.observations import Observations
 from censored_gp.prior import LMC, scale_lengthscales
@@ -29,6 +30,8 @@ class Task:
     """Inducing inputs of one kernel at most."""
     explore: bool = False
     """Whether the starting lengthscales may be changed, by the bound, before the climb."""
+    spare: tuple[Kernel, ...] = ()
+    """Kernels of the means of which one may be taken up, if what was observed asks for it."""
     progress: Progress = silent
 
     def problem(self, model: Model) -> Problem:
