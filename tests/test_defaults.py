@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from censored_gp import CGP
-from censored_gp.defaults import default_kernels
+from censored_gp.defaults import default_kernels, freedom_of
 from censored_gp.inputs import read_inputs
 from censored_gp.kernels import RBF, Periodic
 
@@ -73,3 +73,43 @@ def test_a_wave_in_plain_numbers_is_found(quickly):
     x = np.linspace(0, 14, 240)[:, None]
     y = np.sin(2 * np.pi * x[:, 0]) + 0.1 * np.cos(37 * x[:, 0])
     assert CGP(random_state=0).fit(x, y).score(x, y) > 0.9
+
+
+def spare(X, kernels=None):
+    inputs, columns = read_inputs(X)
+    return freedom_of(kernels, columns, inputs).get("spare", ())
+
+
+def test_spare_parts_of_time_are_fast_slow_and_between():
+    fast, between, slow = (float(kernel.lengthscale) for kernel in spare(hours(24 * 30)))
+    assert fast == 4.0
+    assert slow == pytest.approx(float(chosen(hours(24 * 30))[-1].lengthscale))
+    assert between == pytest.approx(np.sqrt(fast * slow))
+
+
+def test_a_spare_part_looks_at_time_alone():
+    table = {"rain": np.arange(720.0) % 7, "when": hours(720)}
+    assert {kernel.columns for kernel in spare(table)} == {(1,)}
+
+
+def test_nothing_is_spare_without_a_time_in_short_ones_or_for_who_chose_kernels():
+    assert spare(np.arange(300.0)[:, None]) == ()
+    assert spare(hours(24)) == ()
+    assert spare(hours(1)) == ()
+    assert spare(hours(720), kernels=[RBF("1d")]) == ()
+
+
+def test_drift_is_not_lost_to_what_strays_for_an_afternoon():
+    """Days of which nothing was seen are guessed from the drift around them."""
+    rng = np.random.default_rng(1)
+    days, hour = np.divmod(np.arange(50 * 8), 8)
+    elapsed = 24 * days + hour
+    alike = np.exp(-0.5 * ((elapsed[:, None] - elapsed) / 4.0) ** 2) + 1e-8 * np.eye(len(days))
+    drift, daily = np.sin(days / 8.0), np.sin(hour / 2.0)
+    stray = 0.5 * np.linalg.cholesky(alike) @ rng.normal(size=len(days))
+    y = drift + daily + stray + 0.1 * rng.normal(size=len(days))
+    when, hidden = np.datetime64("2024-03-01T08", "h") + elapsed, days % 8 == 5
+    model = CGP().fit(when[~hidden], y[~hidden])
+    assert len(model.posterior_.model.priors["mean"].kernels) == 4
+    error = model.predict(when[hidden]) - (drift + daily)[hidden]
+    assert np.mean(error**2) < 0.1 * np.var(drift)  # all of it, if one smooth part must be both

@@ -42,10 +42,10 @@ NOISE = (0.25, 0.5, 1.0, 2.0)
 """Factors s on the noise."""
 VARIANCES = (0.03, 0.1, 0.3)
 """Variances a of the further kernel, in units of all variance of an output."""
-WORTH_GROWING = 0.05
-"""Nats for each cell that a further kernel must promise, ..."""
 CERTAIN = 10.0
-"""... and nats in all: less might be chance."""
+"""Nats that a further kernel must promise at least, ..."""
+WORTH_GROWING = 2.0
+"""... and for each number that it adds to the model: an smaller evidence may be chance."""
 LEAST_INFORMATIVE = 1e-3
 """Precision of a site, relative to the median, below which its cell tells next to nothing."""
 
@@ -64,7 +64,6 @@ class Promise(NamedTuple):
 
     gains: Float[np.ndarray, "K"]
     variances: Float[np.ndarray, "K"]
-    cells: int
 
 
 def lacking(
@@ -90,8 +89,7 @@ def lacking(
         ]
     gains = np.sum([own.gains for own in promises], axis=0)
     best = int(np.argmax(gains))
-    enough = max(CERTAIN, WORTH_GROWING * sum(own.cells for own in promises))
-    if not gains[best] >= enough:
+    if not gains[best] >= max(CERTAIN, WORTH_GROWING * np.size(free[ROLE].mixing[0])):
         return None
     variance = np.array([own.variances[best] for own in promises])
     return Growth(spare[best], variance.reshape(prior.shape[:2]))
@@ -145,7 +143,7 @@ def promise(
     if informative.any():
         informative = precision > LEAST_INFORMATIVE * np.median(precision[informative])
     if not informative.any():
-        return Promise(np.zeros(len(spares)), np.zeros(len(spares)), 0)
+        return Promise(np.zeros(len(spares)), np.zeros(len(spares)))
     noise, pairs = 1.0 / precision[informative], np.ix_(informative, informative)
     residual, own = linear[informative] * noise - mean, prior[pairs]
     unit = float(np.mean(np.diagonal(own)) + np.median(noise))
@@ -161,7 +159,7 @@ def promise(
     without, _ = best(np.eye(len(noise)), (0.0, *VARIANCES))
     found = [best(gram[pairs], VARIANCES) for gram in spares]
     evidence, variances = (np.array(column) for column in zip(*found, strict=True))
-    return Promise(evidence - without, variances, len(noise))
+    return Promise(evidence - without, variances)
 
 
 def _log_density(residual: Float[np.ndarray, "K"], covariance: Float[np.ndarray, "K K"]) -> float:

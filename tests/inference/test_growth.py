@@ -1,0 +1,183 @@
+"""A further kernel is taken up where rows share what the model takes for noise, and only there."""
+
+import dataclasses
+import itertools
+
+import equinox as eqx
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import small
+from censored_gp.inference import climb, growth, natural
+from censored_gp.inference.climb import NaturalSettings
+from censored_gp.inference.task import Task
+from censored_gp.kernels import RBF
+from censored_gp.likelihoods import Gaussian
+from censored_gp.model import Design, starting_model
+from censored_gp.prior import from_free, grams
+
+ROWS = 200
+TIME = np.arange(float(ROWS))
+FAST, SLOW = 4.0, 40.0
+SPARE = tuple(RBF(length, columns=0) for length in (FAST, 12.0, SLOW))
+
+
+def rbf(length):
+    return np.exp(-0.5 * ((TIME[:, None] - TIME) / length) ** 2)
+
+
+SPARES = [rbf(kernel.lengthscale) for kernel in SPARE]
+
+
+def drawn(noise, *parts, seed=0):
+    """Draw observations with so much noise, of a sum of parts: (variance, Gram)."""
+    rng = np.random.default_rng(seed)
+    covariance = sum((v * gram for v, gram in parts), np.diag(np.broadcast_to(noise, ROWS)))
+    return 3.0 + np.linalg.cholesky(covariance) @ rng.normal(size=ROWS)
+
+
+def promised(z, noise, prior):
+    precision = np.full(ROWS, 1.0 / noise)
+    return growth.promise(z * precision, precision, 3.0, prior, SPARES)
+
+
+def test_the_promise_is_a_difference_of_textbook_evidences():
+    noise, prior = 0.2, 0.5 * rbf(SLOW)
+    z = drawn(noise, (0.5, rbf(SLOW)), (0.3, rbf(FAST)))
+    unit = 0.5 + noise
+
+    def evidence(gram, variances):
+        return max(
+            multivariate_normal(np.full(ROWS, 3.0), cov, allow_singular=False).logpdf(z)
+            for s, a in itertools.product(growth.NOISE, variances)
+            for cov in [prior + a * unit * gram + (s * noise + growth.JITTER * unit) * np.eye(ROWS)]
+        )
+
+    without = evidence(np.eye(ROWS), (0.0, *growth.VARIANCES))
+    expected = [evidence(gram, growth.VARIANCES) - without for gram in SPARES]
+    found = promised(z, noise, prior)
+    np.testing.assert_allclose(found.gains, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("more_noise", [0.5, 1.0, 4.0])
+def test_noise_promises_nothing_however_much_it_is(seed, more_noise):
+    """An overdispersed family has noise that its sites do not know of: no kernel mends that."""
+    z = drawn(more_noise * 0.3, (0.5, rbf(SLOW)), seed=seed)
+    assert promised(z, 0.3, 0.5 * rbf(SLOW)).gains.max() < growth.CERTAIN
+
+
+@pytest.mark.parametrize(
+    ("there", "lacking", "best"),
+    [((0.5, rbf(SLOW)), (0.3, rbf(FAST)), 0), ((0.1, rbf(FAST)), (3.0, rbf(SLOW)), 2)],
+)
+def test_what_rows_share_beyond_the_prior_is_found(there, lacking, best):
+    found = promised(drawn(0.1, there, lacking), 0.1, there[0] * there[1])
+    assert np.argmax(found.gains) == best
+    assert found.gains[best] > growth.CERTAIN
+    assert found.variances[best] > 0.05
+
+
+def test_cells_that_tell_nothing_change_nothing():
+    z = drawn(0.1, (0.5, rbf(SLOW)), (0.3, rbf(FAST)))
+    precision = np.where(np.arange(ROWS) % 3 == 0, 0.0, 10.0)
+    known = precision > 0
+    pairs = np.ix_(known, known)
+    args = z * precision, precision, 3.0, 0.5 * rbf(SLOW)
+    all_rows = growth.promise(*args, SPARES)
+    those = growth.promise(
+        *(a[known] for a in args[:2]), 3.0, args[3][pairs], [gram[pairs] for gram in SPARES]
+    )
+    np.testing.assert_allclose(all_rows.gains, those.gains)
+    nothing = growth.promise(*(0.0 * a for a in args[:2]), *args[2:], SPARES)
+    np.testing.assert_array_equal(nothing.gains, 0.0)
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+def test_a_grown_role_has_the_promised_variance_beside_its_own(coupled):
+    task = small.make_task((Gaussian(), Gaussian()), {"mean": (RBF(1.5),)}, coupled=coupled)
+    before = small.free_parameters(task)["mean"]
+    variance = np.array([0.2, 0.7]).reshape(np.shape(before.mean))
+    after = from_free(growth.grown(before, growth.Growth(RBF(0.4, columns=0), variance)))
+    assert len(after.kernels) == 2
+    blocks = len(variance)
+    np.testing.assert_allclose(
+        grams(after.kernels[1], task.inputs, blocks)[0], RBF(0.4)(task.inputs, task.inputs)
+    )
+    own = [np.asarray(b) for b in after.coregionalization]
+    np.testing.assert_allclose(np.diagonal(own[1], axis1=1, axis2=2), variance)
+    for b in own:  # outputs share the new part as they share the old one
+        scale = np.sqrt(np.diagonal(b, axis1=1, axis2=2))
+        correlation = b / (scale[:, :, None] * scale[:, None])
+        first = np.sqrt(np.diagonal(own[0], axis1=1, axis2=2))
+        np.testing.assert_allclose(correlation, own[0] / (first[:, :, None] * first[:, None]))
+
+
+def task_of(z, **choices):
+    observations = small.observe(z[:, None], 0.1)
+    design = Design((Gaussian(),), {"mean": (RBF(SLOW, columns=0),), "scale": ()})
+    model = starting_model(design, observations.values())
+    return Task(model, observations, TIME[:, None], **choices)
+
+
+BOTH = drawn(0.02, (1.0, rbf(SLOW)), (0.1, rbf(FAST)))
+PLAIN = drawn(0.3, (0.5, rbf(SLOW)))
+
+
+def test_a_fit_takes_up_the_kernel_that_it_lacks():
+    wider, report = natural.fit(task_of(BOTH, spare=SPARE))
+    narrow, other = natural.fit(task_of(BOTH))
+    fitted = wider.model.priors["mean"]
+    assert report.converged
+    assert "lack" not in report.message
+    lengths = [float(kernel.lengthscale[0]) for kernel in fitted.kernels]
+    assert len(narrow.model.priors["mean"].kernels) == 1
+    assert max(lengths) > 2.5 * min(lengths)
+    assert report.elbo > other.elbo + 3.0
+
+
+def test_a_fit_that_lacks_nothing_is_not_touched():
+    looked, report = natural.fit(task_of(PLAIN, spare=SPARE))
+    plain, same = natural.fit(task_of(PLAIN))
+    assert report == same
+    assert eqx.tree_equal(looked, plain)
+
+
+def test_nothing_grows_in_the_last_iteration_or_with_hyper_parameters_held():
+    for settings in (
+        NaturalSettings(max_iterations=climb.LOOK_AFTER),
+        NaturalSettings(learn=False),
+    ):
+        posterior, report = natural.fit(task_of(BOTH, spare=SPARE), settings)
+        assert len(posterior.model.priors["mean"].kernels) == 1
+        assert report.status in {"out of iterations", "converged"}
+
+
+def test_an_interruption_of_the_wider_climb_returns_a_whole_fit(monkeypatch):
+    """The model before it, if the wider one has no value yet."""
+    honest = climb.evaluate_compiled
+
+    def evaluate(free, *others):
+        if len(free["mean"].kernels) == 2:
+            raise KeyboardInterrupt
+        return honest(free, *others)
+
+    monkeypatch.setattr(climb, "evaluate_compiled", evaluate)
+    posterior, report = natural.fit(task_of(BOTH, spare=SPARE))
+    assert report.status == "interrupted"
+    assert len(posterior.model.priors["mean"].kernels) == 1
+    assert np.all(np.isfinite(posterior.latent(TIME[:, None])[0]["mean"]))
+
+
+def test_rows_are_looked_at_in_the_order_of_time():
+    shuffled = np.random.default_rng(1).permutation(ROWS)
+    task = task_of(BOTH, spare=SPARE)
+    mixed = dataclasses.replace(
+        task, inputs=task.inputs[shuffled], observations=task.observations.rows(shuffled)
+    )
+    problem = mixed.problem(mixed.model)
+    rows = growth._stretch(problem, SPARE[0])
+    times = problem.inputs[rows[rows < ROWS], 0]
+    np.testing.assert_array_equal(times, np.sort(times))
+    np.testing.assert_array_equal(np.sort(rows), np.arange(len(problem.inputs)))
