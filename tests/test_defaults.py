@@ -75,9 +75,9 @@ def test_a_wave_in_plain_numbers_is_found(quickly):
     assert CGP(random_state=0).fit(x, y).score(x, y) > 0.9
 
 
-def spare(X, kernels=None):
+def spare(X, kernels=None, most=256):
     inputs, columns = read_inputs(X)
-    return freedom_of(kernels, columns, inputs).get("spare", ())
+    return freedom_of(kernels, columns, inputs, most).get("spare", ())
 
 
 def test_spare_parts_of_time_are_fast_slow_and_between():
@@ -85,6 +85,12 @@ def test_spare_parts_of_time_are_fast_slow_and_between():
     assert fast == 4.0
     assert slow == pytest.approx(float(chosen(hours(24 * 30))[-1].lengthscale))
     assert between == pytest.approx(np.sqrt(fast * slow))
+
+
+def test_a_spare_part_is_one_that_inducing_inputs_can_carry():
+    lengths = [float(spare(hours(count))[0].lengthscale) for count in (2048, 8192)]
+    assert lengths == [4.0, 16.0]
+    assert spare(hours(8192), most=4) == ()
 
 
 def test_a_spare_part_looks_at_time_alone():

@@ -26,6 +26,8 @@ SLOW_PARTS = 8
 """The slow part starts with a lengthscale of the span over this."""
 FAST_STEPS = 4
 """A fast part starts with a lengthscale of so many steps, ..."""
+LENGTHS_CARRIED = 2
+"""... more if there are more than so many lengthscales for each inducing input, ..."""
 FASTER = 4
 """... where the slow part is at least so many times as long."""
 
@@ -67,24 +69,30 @@ def _slow(hours: Float[np.ndarray, "N"]) -> float:
     return max(float(np.ptp(hours)) / SLOW_PARTS, 2.5 * spacing(hours)) or 1.0
 
 
-def spare_kernels(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> tuple[Kernel, ...]:
+def spare_kernels(
+    columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
+) -> tuple[Kernel, ...]:
     """Return parts of the first time column of which the means may get one: fast, middling, slow.
 
-    There are none where time is too short for a fast part to differ from the slow one.
+    There are none where time is too short for a fast part to differ from the slow one, or so long
+    that inducing inputs could carry none that does.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
     if not times:
         return ()
     hours = inputs[:, times[0]]
-    slow, fast = _slow(hours), FAST_STEPS * spacing(hours)
+    steps = max(FAST_STEPS, len(np.unique(hours)) / (LENGTHS_CARRIED * most_inducing))
+    slow, fast = _slow(hours), steps * spacing(hours)
     if not 0.0 < FASTER * fast <= slow:
         return ()
     lengths = (fast, float(np.sqrt(fast * slow)), slow)
     return tuple(RBF(length, columns=times[0]).resolve(columns) for length in lengths)
 
 
-def freedom_of(kernels: Any, columns: Columns, inputs: Float[np.ndarray, "N C"]) -> dict[str, Any]:
+def freedom_of(
+    kernels: Any, columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
+) -> dict[str, Any]:
     """Return what a fit may change of kernels that nobody has chosen, as arguments of a `Task`."""
     if kernels is not None:
         return {}
-    return {"explore": True, "spare": spare_kernels(columns, inputs)}
+    return {"explore": True, "spare": spare_kernels(columns, inputs, most_inducing)}

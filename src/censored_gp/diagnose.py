@@ -172,7 +172,9 @@ def _refit(model: Answers, hidden: Bool[np.ndarray, "N D"], use_censoring: bool)
             model._inputs,
             settings["inducing_tolerance"],
             settings["max_inducing"],
-            **freedom_of(settings["kernels"], model.columns_, model._inputs),
+            **freedom_of(
+                settings["kernels"], model.columns_, model._inputs, settings["max_inducing"]
+            ),
             hidden=hidden,
         )
         # The other engines would take many times longer for about the same answer.

@@ -52,7 +52,8 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     likelihood : str, Likelihood, or a list or dict (by output) of these
         How the outputs scatter: "gaussian", "student_t", "poisson", "negative_binomial", ...
     kernels : None, Kernel, list of Kernel, or dict of these by role
-        Covariances of the latent functions. None: chosen from the inputs. The roles are "mean",
+        Covariances of the latent functions. None: chosen from the inputs; the engine "natural"
+        adds a part of time to the means where the observations ask for it. The roles are "mean",
         "scale" and "shape"; without roles the same kernels serve means and scales.
     coupled : bool, or dict of bool by role
         Whether the outputs are learned together (a linear model of coregionalization).
@@ -244,7 +245,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
                 data.inputs,
                 self.inducing_tolerance,
                 self.max_inducing,
-                **freedom_of(self.kernels, data.columns, data.inputs),
+                **freedom_of(self.kernels, data.columns, data.inputs, self.max_inducing),
                 progress=tell,
             )
             settings = self._with_validation(settings, data, units)

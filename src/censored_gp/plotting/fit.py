@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.plotting.parts import kernel_words
+from censored_gp.plotting.parts import words_of
 from censored_gp.plotting.style import colours_on, new_axes
 from censored_gp.tables import listed
 
@@ -87,7 +87,7 @@ def _matrix(
     lmc = prior.priors.get(role)
     count = 0 if lmc is None else len(lmc.kernels)
     if lmc is None or kernel not in range(count):
-        words = [kernel_words(k, model.columns_) for k in (lmc.kernels if lmc else ())]
+        words = words_of(lmc.kernels if lmc else (), model.columns_)
         raise ValueError(
             f"kernel: found {kernel!r} of role {role!r}. Accepted is a position from 0 to "
             f"{count - 1}: {listed(words)}."
@@ -98,5 +98,5 @@ def _matrix(
         place = slice(block * size, (block + 1) * size)
         total[place, place] = part
     scale = np.sqrt(np.maximum(np.diagonal(total), 1e-300))
-    words = kernel_words(lmc.kernels[kernel], model.columns_)
+    words = words_of(lmc.kernels, model.columns_)[kernel]
     return total / np.outer(scale, scale), tuple(names[d] for d in lmc.outputs), f"{role}: {words}"

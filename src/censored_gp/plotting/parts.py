@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
@@ -25,11 +26,13 @@ from censored_gp.tables import listed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["kernel_words", "plot_component", "plot_components", "plot_noise"]
+__all__ = ["kernel_words", "plot_component", "plot_components", "plot_noise", "words_of"]
 
 PERIODS = {24.0: "daily", 168.0: "weekly", 8766.0: "yearly"}
 POINTS = 240
-"""Places at which a share is drawn."""
+"""Places at which a share is drawn, ..."""
+PER_LENGTH, MOST_POINTS = 4, 20 * POINTS
+"""... and in one lengthscale of time at least, up to so many in all."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 WIDTH = 1.645
 """Standard deviations on each side of the mean that hold 90 %."""
@@ -61,6 +64,26 @@ def kernel_words(kernel: Kernel, columns: Columns) -> str:
         name = columns.names[column]
         return name if period is None else f"{name}, every {period:g}"
     return "slow" if period is None else PERIODS.get(float(period), f"every {period:g} hours")
+
+
+def words_of(kernels: Sequence[Kernel], columns: Columns) -> list[str]:
+    """Return what each of several kernels stands for: the shorter of two slow parts is fast.
+
+    >>> from censored_gp.kernels import RBF, Periodic
+    >>> columns = Columns(("time",), (True,), (np.datetime64("2024-06-03"),))
+    >>> words_of([Periodic(24.0, 1.0, columns=[0]), RBF(99.0, columns=[0]), RBF(4.0, columns=[0])],
+    ...          columns)
+    ['daily', 'slow', 'fast']
+    """
+    words = [kernel_words(kernel, columns) for kernel in kernels]
+    slow = [place for place, word in enumerate(words) if word == "slow"]
+    longest = max(slow, key=lambda place: _length(kernels[place]), default=None)
+    return ["fast" if p in slow and p != longest else word for p, word in enumerate(words)]
+
+
+def _length(kernel: Kernel) -> float:
+    """Return a kernel's lengthscale; infinite if it has none."""
+    return float(np.max(getattr(kernel, "lengthscale", np.inf)))
 
 
 def plot_component(
@@ -98,7 +121,7 @@ def plot_component(
     """
     ax, lmc = new_axes(ax), _varying(model, role)
     if kernel not in range(len(lmc.kernels)):
-        words = [kernel_words(k, model.columns_) for k in lmc.kernels]
+        words = words_of(lmc.kernels, model.columns_)
         raise ValueError(
             f"kernel: found {kernel!r}. Accepted is a position from 0 to {len(words) - 1}: "
             f"{listed(words)}."
@@ -114,7 +137,7 @@ def plot_component(
     ax.fill_between(*band, color=colour, alpha=0.22, linewidth=0)
     ax.plot(grid.x, as_drawn(middle), color=colour, linewidth=1.6)
     ax.axhline(float(as_drawn(0.0)), color=colours_on(ax)["exact"], linewidth=0.8)
-    ax.set_title(kernel_words(lmc.kernels[kernel], model.columns_), loc="left")
+    ax.set_title(words_of(lmc.kernels, model.columns_)[kernel], loc="left")
     ax.set(xlabel=grid.label, ylabel=unit)
     _ticks(ax, grid)
     return ax
@@ -240,7 +263,7 @@ def _grid(model: Any, kernel: Kernel) -> Grid:
     column, period = views[0]
     origin = columns.origin[column]
     if columns.is_time[column]:
-        own, x, label = _times(np.datetime64(origin), known[:, column], period)
+        own, x, label = _times(np.datetime64(origin), known[:, column], period, _length(kernel))
     else:
         own = np.linspace(known[:, column].min(), known[:, column].max(), POINTS)
         x, label = own + float(origin), columns.names[column]
@@ -250,12 +273,13 @@ def _grid(model: Any, kernel: Kernel) -> Grid:
 
 
 def _times(
-    origin: np.datetime64, hours: Float[np.ndarray, " N"], period: float | None
+    origin: np.datetime64, hours: Float[np.ndarray, " N"], period: float | None, length: float
 ) -> tuple[Float[np.ndarray, " K"], Shaped[np.ndarray, " K"], str]:
     """Return hours since the origin, places on the axis, and a name for it."""
     start = origin.astype("datetime64[s]")
     if period is None:
-        own = np.linspace(hours.min(), hours.max(), 2 * POINTS)
+        finest = np.ptp(hours) * PER_LENGTH / length
+        own = np.linspace(hours.min(), hours.max(), int(np.clip(finest, 2 * POINTS, MOST_POINTS)))
         return own, start + np.round(own * 3600).astype("timedelta64[s]"), "time"
     # Weeks begin on a Monday, as 1970 began on a Thursday; other cycles at midnight.
     day = start.astype("datetime64[D]")

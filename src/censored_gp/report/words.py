@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censored_gp.plotting.parts import kernel_words
+from censored_gp.plotting.parts import words_of
 from censored_gp.report.facts import Facts
 from censored_gp.summary import paper_name
 from censored_gp.tables import listed
@@ -101,7 +101,7 @@ def _bounds(facts: Facts) -> str:
 
 def _model(model: Any) -> str:
     fitted = model.posterior_.model
-    parts = [kernel_words(k, model.columns_) for k in fitted.priors["mean"].kernels]
+    parts = words_of(fitted.priors["mean"].kernels, model.columns_)
     families = sorted({type(likelihood).__name__ for likelihood in fitted.likelihoods})
     words = f"The model is a Gaussian process ({paper_name(model)}, {' and '.join(families)})."
     if parts:
