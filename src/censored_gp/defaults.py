@@ -26,7 +26,7 @@ SLOW_PARTS = 8
 """The slow part starts with a lengthscale of the span over this."""
 FAST_STEPS = 4
 """A fast part starts with a lengthscale of so many steps, ..."""
-LENGTHS_CARRIED = 2
+LENGTHS_CARRIED = 1
 """... more if there are more than so many lengthscales for each inducing input, ..."""
 FASTER = 4
 """... where the slow part is at least so many times as long."""

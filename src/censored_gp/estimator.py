@@ -52,9 +52,10 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     likelihood : str, Likelihood, or a list or dict (by output) of these
         How the outputs scatter: "gaussian", "student_t", "poisson", "negative_binomial", ...
     kernels : None, Kernel, list of Kernel, or dict of these by role
-        Covariances of the latent functions. None: chosen from the inputs; the engine "natural"
-        adds a part of time to the means where the observations ask for it. The roles are "mean",
-        "scale" and "shape"; without roles the same kernels serve means and scales.
+        Covariances of the latent functions. None: chosen from the inputs; the engines
+        "natural" and "nuts" add a part of time to the means where the observations ask for it. The
+        roles are "mean", "scale" and "shape"; without roles the same kernels serve means and
+        scales.
     coupled : bool, or dict of bool by role
         Whether the outputs are learned together (a linear model of coregionalization).
     heteroscedastic : bool

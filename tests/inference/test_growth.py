@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 import small
 from censored_gp.inference import climb, growth, natural
 from censored_gp.inference.climb import NaturalSettings
+from censored_gp.inference.elbo import Sites
 from censored_gp.inference.task import Task
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
@@ -130,7 +131,6 @@ def test_a_fit_takes_up_the_kernel_that_it_lacks():
     narrow, other = natural.fit(task_of(BOTH))
     fitted = wider.model.priors["mean"]
     assert report.converged
-    assert "lack" not in report.message
     lengths = [float(kernel.lengthscale[0]) for kernel in fitted.kernels]
     assert len(narrow.model.priors["mean"].kernels) == 1
     assert max(lengths) > 2.5 * min(lengths)
@@ -154,20 +154,61 @@ def test_nothing_grows_in_the_last_iteration_or_with_hyper_parameters_held():
         assert report.status in {"out of iterations", "converged"}
 
 
-def test_an_interruption_of_the_wider_climb_returns_a_whole_fit(monkeypatch):
-    """The model before it, if the wider one has no value yet."""
-    honest = climb.evaluate_compiled
+def is_wide(free):
+    return len(free["mean"].kernels) == 2
+
+
+@pytest.mark.parametrize("pressed", [1, 2])
+def test_an_interruption_of_the_wider_climb_returns_the_better_fit(monkeypatch, pressed):
+    """The wider model has no value yet, or one that is not worth having."""
+    done, honest = [], climb.evaluate_compiled
 
     def evaluate(free, *others):
-        if len(free["mean"].kernels) == 2:
+        done.extend([1] * is_wide(free))
+        if len(done) == pressed:
             raise KeyboardInterrupt
         return honest(free, *others)
 
     monkeypatch.setattr(climb, "evaluate_compiled", evaluate)
     posterior, report = natural.fit(task_of(BOTH, spare=SPARE))
     assert report.status == "interrupted"
-    assert len(posterior.model.priors["mean"].kernels) == 1
+    assert report.elbo == max(report.trace)
+    assert is_wide(posterior.model.priors) == (pressed > 1 and report.trace[-1] == report.elbo)
     assert np.all(np.isfinite(posterior.latent(TIME[:, None])[0]["mean"]))
+
+
+def test_a_wider_model_that_leads_no_higher_is_left(monkeypatch):
+    honest = climb.evaluate_compiled
+
+    def evaluate(free, *others):
+        found = honest(free, *others)
+        return found._replace(elbo=found.elbo - 1e3) if is_wide(free) else found
+
+    monkeypatch.setattr(climb, "evaluate_compiled", evaluate)
+    posterior, report = natural.fit(task_of(BOTH, spare=SPARE))
+    assert not is_wide(posterior.model.priors)
+    assert report.converged
+    assert report.elbo == max(report.trace)
+
+
+def test_several_outputs_have_their_own_promises():
+    """Only the second output lacks a fast part; rows in the middle were not seen at all."""
+    z = np.stack([PLAIN, drawn(0.02, (1.0, rbf(SLOW)), (0.3, rbf(FAST)), seed=3)], axis=1)
+    observations = small.observe(z, 0.0)
+    design = Design((Gaussian(), Gaussian()), {"mean": (RBF(SLOW, columns=0),), "scale": ()}, False)
+    task = Task(starting_model(design, observations.values()), observations, TIME[:, None])
+    free, problem = small.free_parameters(task), task.problem(task.model)
+    room = len(problem.inputs)
+    precision = np.zeros((2, room, 1))
+    precision[0, :ROWS, 0], precision[1, :ROWS, 0] = 1 / 0.3, 1 / 0.02
+    linear = np.zeros((2, room, 1))
+    linear[:, :ROWS, 0] = z.T * precision[:, :ROWS, 0]
+    free["mean"] = dataclasses.replace(free["mean"], mean=np.full((2, 1), 3.0))
+    found = growth.lacking(free, {"mean": Sites(linear, precision)}, problem, SPARE)
+    assert found is not None
+    assert found.kernel.lengthscale == FAST
+    assert found.variance.shape == (2, 1)
+    assert found.variance[1, 0] > found.variance[0, 0] > 0.0
 
 
 def test_rows_are_looked_at_in_the_order_of_time():
@@ -177,7 +218,33 @@ def test_rows_are_looked_at_in_the_order_of_time():
         task, inputs=task.inputs[shuffled], observations=task.observations.rows(shuffled)
     )
     problem = mixed.problem(mixed.model)
-    rows = growth._stretch(problem, SPARE[0])
+    told = np.ones((1, len(problem.inputs), 1))
+    rows = growth._stretch(problem, SPARE[0], told)
     times = problem.inputs[rows[rows < ROWS], 0]
     np.testing.assert_array_equal(times, np.sort(times))
     np.testing.assert_array_equal(np.sort(rows), np.arange(len(problem.inputs)))
+
+
+def test_rows_that_tell_nothing_are_passed_over_where_they_are_many(monkeypatch):
+    monkeypatch.setattr(growth, "STRETCH", 64)
+    task = task_of(BOTH, spare=SPARE)
+    problem = task.problem(task.model)
+    middle = np.arange(ROWS // 2 - 32, ROWS // 2 + 32)
+    told = np.ones((1, len(problem.inputs), 1))
+    np.testing.assert_array_equal(growth._stretch(problem, SPARE[0], told), middle)
+    told[:, middle] = 0.0
+    rows = growth._stretch(problem, SPARE[0], told)
+    assert len(rows) == 64
+    assert not np.isin(rows, middle).any()
+
+
+def test_with_many_outputs_small_gains_for_each_cell_are_none():
+    task = task_of(PLAIN)
+    problem = task.problem(task.model)
+    few, many, held = (
+        climb.Climb(problem, NaturalSettings(learn=learn), 1e-9, many)
+        for learn, many in ((True, False), (True, True), (False, True))
+    )
+    for run in (few, many, held):
+        run._settle(10 * run.settings.tolerance_per_cell * ROWS + run.settings.tolerance)
+    assert (few.calm, many.calm, held.calm) == (0, 1, 0)

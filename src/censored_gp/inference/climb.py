@@ -43,6 +43,8 @@ MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
 LOOK_AFTER = 6
 """Iterations after which a climb is far enough to tell whether its model will do."""
+LEAST_LEFT = 15
+"""Iterations that must be left for another model to be worth a start."""
 CALM_STEPS = 3
 """Iterations in a row without a change after which the bound has settled."""
 INFORMATION_AGE = 2
@@ -66,7 +68,8 @@ class NaturalSettings:
     tolerance: float = 0.02
     """A change of the bound (nats) that is none, besides ..."""
     tolerance_per_cell: float = 5e-5
-    """... so much for each observed cell."""
+    """... so much for each observed cell; `CALM_OF_MANY` times as much where many outputs share
+    latent functions."""
     warm_up: int = 3
     """Site steps before the hyper-parameters move: at the first start, as others have its sites."""
     learn: bool = True
@@ -127,8 +130,7 @@ class Climb:
         self.jitter = np.asarray(jitter)
         self.ascent, self.information, self.age = Ascent(), np.zeros((0, 0)), 0
         self.rho, self.calm, self.refused = 1.0, 0, 0
-        rate = settings.tolerance_per_cell * (CALM_OF_MANY if many else 1.0)
-        self.settled = settings.tolerance + rate * problem.cells
+        self.calm_per_cell = CALM_OF_MANY if many and settings.learn else 1.0
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
@@ -167,7 +169,7 @@ class Climb:
                 progress("fitting", iteration + 1, most, best.value)
                 settled = self.calm >= CALM_STEPS
                 early = iteration + 1 == LOOK_AFTER or (settled and iteration + 1 < LOOK_AFTER)
-                if look and early and iteration + 1 < most and look(best):
+                if look and early and iteration + LEAST_LEFT < most and look(best):
                     return best, "too simple"
                 if settled:
                     return best, "converged"
@@ -200,7 +202,8 @@ class Climb:
         self.refused += 1
         if self.refused > 1:
             self.rho = max(self.rho / 2, 0.1)
-        self._settle(step.promised)
+        # What was promised shrinks with the steps: that nothing is promised must be certain.
+        self._settle(step.promised, 1.0)
         return state
 
     def _curvature(self, state: State) -> Float[np.ndarray, "P P"]:
@@ -218,9 +221,11 @@ class Climb:
         """Return the sites after a damped natural-gradient step."""
         return mix_sites(state.sites, state.evaluation.target, np.asarray(self.rho))
 
-    def _settle(self, change: float) -> None:
+    def _settle(self, change: float, calm_per_cell: float | None = None) -> None:
         """Count how many iterations in a row had next to nothing to gain."""
-        self.calm = self.calm + 1 if abs(change) < self.settled else 0
+        rate = self.settings.tolerance_per_cell * (calm_per_cell or self.calm_per_cell)
+        calm = abs(change) < self.settings.tolerance + rate * self.problem.cells
+        self.calm = self.calm + 1 if calm else 0
 
 
 MESSAGES = {
@@ -255,7 +260,8 @@ def climb(
     `known` is the evaluation there, at the first jitter, by who has it; `look` see `Climb.run`.
     """
     order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
-    many = max(lmc.mean.shape[1] for lmc in free.values()) > MOST_COUPLED
+    coupled = [lmc.mean.shape[1] for lmc in free.values() if lmc.varies]
+    many = max(coupled, default=0) > MOST_COUPLED
     notes: list[str] = []
     for jitter in _jitters(first_jitter):
         run = Climb(problem, settings, jitter, many)

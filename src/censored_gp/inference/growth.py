@@ -9,9 +9,11 @@ The sites of a fit stand for Gaussian observations z = h / Lambda of every mean,
 1 / Lambda. Their evidence under a prior covariance K is that of a small Gaussian regression. It is
 computed for a stretch of rows, output by output, with a further kernel k and without one:
 
-    max over s, a of log N(z; m, K + s / Lambda + a k)  less  the same with I instead of k.
+    max over s, a of log N(z; m, K + s / Lambda + a k)  less  the same with I instead of k, or none.
 
-Noise may change on either side, so that only what rows share is a gain.
+Noise may change on either side, so that only what rows share is a gain. The other kernels stay as
+they are: one whose lengthscale is still on its way may make a further one look needed. What was
+taken up for nothing is given next to no variance by the climb, and costs time.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ VARIANCES = (0.03, 0.1, 0.3)
 CERTAIN = 10.0
 """Nats that a further kernel must promise at least, ..."""
 WORTH_GROWING = 2.0
-"""... and for each number that it adds to the model: an smaller evidence may be chance."""
+"""... and for each coefficient that it adds to the model: less may be chance."""
+MANY_INFORMATIVE = 0.5
+"""Share of the rows in the middle that must tell anything for these to be looked at."""
 LEAST_INFORMATIVE = 1e-3
 """Precision of a site, relative to the median, below which its cell tells next to nothing."""
 
@@ -72,7 +76,7 @@ def lacking(
     """Return the spare kernel that promises most, if it promises enough."""
     if not spare or ROLE not in sites:
         return None
-    rows = _stretch(problem, spare[0])
+    rows = _stretch(problem, spare[0], np.asarray(sites[ROLE].precision))
     prior, spares = _covariances(free[ROLE], tuple(spare), problem.inputs[rows])
     prior, spares = np.asarray(prior), [np.asarray(gram) for gram in spares]
     places = list(np.ndindex(prior.shape[:2]))
@@ -109,12 +113,26 @@ def grown(free: LMC, growth: Growth) -> LMC:
     )
 
 
-def _stretch(problem: Problem, kernel: Kernel) -> Int[np.ndarray, "S"]:
-    """Return neighbouring rows from the middle of what the kernel looks at; padding, if few."""
-    count, room = int(problem.rows), len(problem.inputs)
-    seen = problem.inputs[:count, list(kernel.columns)]
-    order = np.concatenate([np.lexsort(seen.T[::-1]), np.arange(count, room)])
-    start = max(0, (count - STRETCH) // 2)
+def _stretch(
+    problem: Problem, kernel: Kernel, precision: Float[np.ndarray, "B N D"]
+) -> Int[np.ndarray, "S"]:
+    """Return neighbouring rows, in the order of what the kernel looks at; padding, if few.
+
+    They are from the middle of all rows; of those that tell anything, if few in the middle do.
+    """
+    room, count = len(problem.inputs), int(problem.rows)
+    order = np.lexsort(problem.inputs[:count, list(kernel.columns)].T[::-1])
+    informative = np.any(precision > 0.0, axis=(0, 2))
+    middle = _middle(order)
+    if np.mean(informative[middle]) < MANY_INFORMATIVE:
+        middle = _middle(order[informative[order]])
+    # As many as there is room for, so that the shape is that of other data: padding tells nothing.
+    padding = np.arange(count, room)[: STRETCH - len(middle)]
+    return np.concatenate([middle, padding])
+
+
+def _middle(order: Int[np.ndarray, "N"]) -> Int[np.ndarray, "S"]:
+    start = max(0, (len(order) - STRETCH) // 2)
     return order[start : start + STRETCH]
 
 
@@ -143,7 +161,9 @@ def promise(
     if informative.any():
         informative = precision > LEAST_INFORMATIVE * np.median(precision[informative])
     if not informative.any():
-        return Promise(np.zeros(len(spares)), np.zeros(len(spares)))
+        # A little of it, as from none at all a coefficient would not move.
+        little = VARIANCES[0] * float(np.mean(np.diagonal(prior)))
+        return Promise(np.zeros(len(spares)), np.full(len(spares), little))
     noise, pairs = 1.0 / precision[informative], np.ix_(informative, informative)
     residual, own = linear[informative] * noise - mean, prior[pairs]
     unit = float(np.mean(np.diagonal(own)) + np.median(noise))

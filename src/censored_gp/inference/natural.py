@@ -23,6 +23,7 @@ from censored_gp.inference.elbo import Problem, Roles
 from censored_gp.inference.growth import ROLE, Growth, grown, lacking
 from censored_gp.inference.report import Report
 from censored_gp.inference.task import Task
+from censored_gp.kernels import Kernel
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
 
@@ -54,12 +55,13 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     """
     settings = settings or NaturalSettings()
     found, reports = _start(task, settings)
+    climbs = Climbs(task, settings, reports, settings.max_iterations)
     try:
-        for better in _refined(task, settings, found, reports):
+        for better in _mended(climbs, found):
             found = better
     except KeyboardInterrupt:
         # Between two climbs, or before a climb's first value: what was there before is whole.
-        reports.append(_interrupted(reports[-1]))
+        reports.append(_ended(reports[-1], "interrupted"))
     problem, end, jitter = found
     model = task.with_priors(_constrained(end.free))
     posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.asarray(jitter))
@@ -67,64 +69,100 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
 
 
 @dataclasses.dataclass
-class _Lookout:
-    """Looks at an early state of a climb, and remembers what its model lacks."""
+class Climbs:
+    """The climbs of one fit, one after the other: they share their iterations."""
 
     task: Task
+    settings: NaturalSettings
+    reports: list[Report]
+    left: int
+    """Iterations that are left."""
+
+    @property
+    def over(self) -> bool:
+        """Whether there is to be no further climb."""
+        return self.left <= 0 or self.reports[-1].status == "interrupted"
+
+    def problem(self, free: Roles) -> Problem:
+        """Return the problem with inducing inputs for given hyper-parameters."""
+        return self.task.problem(self.task.with_priors(_constrained(free)))
+
+    def climb(
+        self,
+        found: Found,
+        free: Roles | None = None,
+        known: State | None = None,
+        look: Lookout | None = None,
+    ) -> Found:
+        """Climb on, from other hyper-parameters if these are given: the sites stay."""
+        problem, end, jitter = found
+        own = dataclasses.replace(self.settings, max_iterations=self.left)
+        start = end.free if free is None else free
+        end, jitter, report = climb(
+            problem, start, end.sites, own, self.task.progress, jitter, known, look
+        )
+        self.reports.append(report)
+        self.left -= report.site_steps
+        return problem, end, jitter
+
+
+@dataclasses.dataclass
+class Lookout:
+    """Looks at an early state of a climb, and remembers what its model lacks."""
+
     problem: Problem
+    spare: tuple[Kernel, ...]
     growth: Growth | None = None
 
     def __call__(self, state: State) -> bool:
         """Whether the model lacks a kernel."""
-        self.growth = lacking(state.free, state.sites, self.problem, self.task.spare)
+        self.growth = lacking(state.free, state.sites, self.problem, self.spare)
         return self.growth is not None
 
-    def wider(self, free: Roles) -> Roles:
-        """Return free hyper-parameters with those of the kernel that was lacking."""
-        return free if self.growth is None else free | {ROLE: grown(free[ROLE], self.growth)}
 
-
-def _refined(
-    task: Task, settings: NaturalSettings, found: Found, reports: list[Report]
-) -> Iterator[Found]:
-    """Climb; and climb on with one more kernel where the means lack one, and with more inducing
-    inputs where too few carry the fitted kernels."""
-    problem, end, jitter = found
-    known: State | None = end
-    start = free = end.free
-    left, refinements = settings.max_iterations, 0
-    look = _Lookout(task, problem) if settings.learn and task.spare else None
-    while left > 0 and reports[-1].status != "interrupted":
-        own = dataclasses.replace(settings, max_iterations=left)
-        end, jitter, report = climb(
-            problem, free, end.sites, own, task.progress, jitter, known, look
-        )
-        reports.append(report)
-        yield problem, end, jitter
-        left -= report.site_steps
-        if look is not None and report.status == "too simple":
-            free = look.wider(start)
-            finer = task.problem(task.with_priors(_constrained(free)))
-        elif end.evaluation.left_out < ENOUGH_CARRIED or refinements == MOST_REFINEMENTS:
+def _mended(climbs: Climbs, found: Found) -> Iterator[Found]:
+    """Climb, with one more kernel if the means lack one; then climb on with more inducing inputs
+    where too few carry the fitted kernels."""
+    if climbs.over:
+        return
+    for better in _grown(climbs, found):
+        yield (found := better)
+    for _ in range(MOST_REFINEMENTS):
+        problem, end, jitter = found
+        if climbs.over or end.evaluation.left_out < ENOUGH_CARRIED:
             return
-        else:
-            free, refinements = end.free, refinements + 1
-            finer = task.problem(task.with_priors(_constrained(free)))
-            if finer.inducing_size < WORTH_REFINING * problem.inducing_size:
-                return
+        finer = climbs.problem(end.free)
+        if finer.inducing_size < WORTH_REFINING * problem.inducing_size:
+            return
         # Taken up only to climb on it: the weights belong to a problem's inducing inputs.
-        problem, known, look = finer, None, None
+        yield (found := climbs.climb((finer, end, jitter)))
 
 
-def _interrupted(report: Report) -> Report:
-    """Return a report of nothing but the interruption."""
+def _grown(climbs: Climbs, found: Found) -> Iterator[Found]:
+    """Climb; where the means turn out to lack a kernel, anew with it, if that leads higher."""
+    problem, start, _ = found
+    spare = climbs.task.spare if climbs.settings.learn else ()
+    look = Lookout(problem, spare)
+    yield (narrow := climbs.climb(found, known=start, look=look if spare else None))
+    if look.growth is None or climbs.over:
+        return
+    before = climbs.reports[-1]
+    free = start.free | {ROLE: grown(start.free[ROLE], look.growth)}
+    wide = climbs.climb((climbs.problem(free), narrow[1], narrow[2]), free)
+    if wide[1].value > narrow[1].value:
+        yield wide
+    elif climbs.over:
+        interrupted = climbs.reports[-1].status == "interrupted"
+        climbs.reports.append(_ended(before, "interrupted" if interrupted else "out of iterations"))
+    else:
+        yield climbs.climb(narrow, known=narrow[1])
+
+
+def _ended(report: Report, status: str) -> Report:
+    """Return a report of nothing but how a climb ended."""
+    message = MESSAGES[status]
     return dataclasses.replace(
-        report,
-        status="interrupted",
-        message=MESSAGES["interrupted"],
-        trace=(),
-        site_steps=0,
-        hyper_steps=0,
+        report, status=status, message=message, trace=(), site_steps=0, hyper_steps=0
     )
 
 
@@ -153,7 +191,7 @@ def _start(task: Task, settings: NaturalSettings) -> tuple[Found, list[Report]]:
         except KeyboardInterrupt:
             if not ends:
                 raise
-            ends[-1] = (*ends[-1][:2], _interrupted(ends[-1][2]))
+            ends[-1] = (*ends[-1][:2], _ended(ends[-1][2], "interrupted"))
         if ends[-1][2].status == "interrupted":
             break
     state, jitter, _ = max(ends, key=lambda end: end[0].value)

@@ -76,13 +76,18 @@ def words_of(kernels: Sequence[Kernel], columns: Columns) -> list[str]:
     ['daily', 'slow', 'fast']
     """
     words = [kernel_words(kernel, columns) for kernel in kernels]
-    slow = [place for place, word in enumerate(words) if word == "slow"]
-    longest = max(slow, key=lambda place: _length(kernels[place]), default=None)
-    return ["fast" if p in slow and p != longest else word for p, word in enumerate(words)]
+    slow = [
+        p for p, word in enumerate(words) if word == "slow" and np.isfinite(_length(kernels[p]))
+    ]
+    for place in slow:
+        beside = [_length(kernels[p]) for p in slow if kernels[p].columns == kernels[place].columns]
+        if _length(kernels[place]) < max(beside):
+            words[place] = "fast"
+    return words
 
 
 def _length(kernel: Kernel) -> float:
-    """Return a kernel's lengthscale; infinite if it has none."""
+    """Return a kernel's lengthscale, the longest of its blocks; infinite if it has none."""
     return float(np.max(getattr(kernel, "lengthscale", np.inf)))
 
 
