@@ -53,9 +53,11 @@ demand of the 14 days before, give or take a tenth. Draws are draws of supply an
 
 *Why the best row is not always {champion}*: both areas are hidden in a fold, so that the second one
 can help only where the first was censored, and R² and MAE are of means, which varying noise changes
-little. Heeding the censoring is what these data reward. Of the models that do, the larger ones
-reach a higher bound on the days that they saw, but do not predict hidden days better for it: how
-often is counted below each table."""
+little. Heeding the censoring is what these data reward. Of the models that do, those with varying
+noise reach a higher bound on the days that they saw, but need not predict hidden days better for
+it: how often is counted below each table. And what was recorded is taken for the truth: a car park
+that is full records its capacity, however many more would have come. A model that expects more is
+punished for it, and one that sees another park fill up is led to expect more."""
 
 
 def run(settings: Settings) -> dict[str, float]:
