@@ -26,8 +26,9 @@ SLOW_PARTS = 8
 """The slow part starts with a lengthscale of the span over this."""
 FAST_STEPS = 4
 """A fast part starts with a lengthscale of so many steps, ..."""
-LENGTHS_CARRIED = 1
-"""... more if there are more than so many lengthscales for each inducing input, ..."""
+LENGTHS_CARRIED = 2
+"""... more if there are more than so many lengthscales for each inducing input (which then carry
+five sixths of its variance), ..."""
 FASTER = 4
 """... where the slow part is at least so many times as long."""
 
@@ -75,7 +76,7 @@ def spare_kernels(
     """Return parts of the first time column of which the means may get one: fast, middling, slow.
 
     There are none where time is too short for a fast part to differ from the slow one, or so long
-    that inducing inputs could carry none that does.
+    that inducing inputs would leave too much out of any that does.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
     if not times:

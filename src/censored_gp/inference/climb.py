@@ -245,6 +245,11 @@ MESSAGES = {
 }
 
 
+def many_share(free: Roles) -> bool:
+    """Whether many outputs share latent functions: their curvature is looked at one by one."""
+    return any(lmc.varies and lmc.mean.shape[1] > MOST_COUPLED for lmc in free.values())
+
+
 def climb(
     problem: Problem,
     free: Roles,
@@ -260,8 +265,7 @@ def climb(
     `known` is the evaluation there, at the first jitter, by who has it; `look` see `Climb.run`.
     """
     order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
-    coupled = [lmc.mean.shape[1] for lmc in free.values() if lmc.varies]
-    many = max(coupled, default=0) > MOST_COUPLED
+    many = many_share(free)
     notes: list[str] = []
     for jitter in _jitters(first_jitter):
         run = Climb(problem, settings, jitter, many)
