@@ -53,9 +53,9 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         How the outputs scatter: "gaussian", "student_t", "poisson", "negative_binomial", ...
     kernels : None, Kernel, list of Kernel, or dict of these by role
         Covariances of the latent functions. None: chosen from the inputs; the engines
-        "natural" and "nuts" add a part of time to the means where the observations ask for it. The
-        roles are "mean", "scale" and "shape"; without roles the same kernels serve means and
-        scales.
+        "natural" and "nuts" add a part of time to the means of up to four coupled outputs where the
+        observations ask for it. The roles are "mean", "scale" and "shape"; without roles the same
+        kernels serve means and scales.
     coupled : bool, or dict of bool by role
         Whether the outputs are learned together (a linear model of coregionalization).
     heteroscedastic : bool

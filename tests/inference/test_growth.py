@@ -154,6 +154,18 @@ def test_nothing_grows_in_the_last_iteration_or_with_hyper_parameters_held():
         assert report.status in {"out of iterations", "converged"}
 
 
+@pytest.mark.parametrize("coupled", [True, False])
+def test_many_outputs_grow_only_if_they_share_nothing(monkeypatch, coupled):
+    monkeypatch.setattr(climb, "MOST_COUPLED", 1)
+    observations = small.observe(np.stack([BOTH, BOTH[::-1]], axis=1), 0.0)
+    design = Design(
+        (Gaussian(), Gaussian()), {"mean": (RBF(SLOW, columns=0),), "scale": ()}, coupled
+    )
+    model = starting_model(design, observations.values())
+    posterior, _ = natural.fit(Task(model, observations, TIME[:, None], spare=SPARE))
+    assert len(posterior.model.priors["mean"].kernels) == (1 if coupled else 2)
+
+
 def is_wide(free):
     return len(free["mean"].kernels) == 2
 

@@ -17,6 +17,7 @@ from censored_gp.inference.climb import (
     NaturalSettings,
     State,
     climb,
+    many_share,
     starting_sites,
 )
 from censored_gp.inference.elbo import Problem, Roles
@@ -141,7 +142,9 @@ def _mended(climbs: Climbs, found: Found) -> Iterator[Found]:
 def _grown(climbs: Climbs, found: Found) -> Iterator[Found]:
     """Climb; where the means turn out to lack a kernel, anew with it, if that leads higher."""
     problem, start, _ = found
-    spare = climbs.task.spare if climbs.settings.learn else ()
+    # A further kernel of many outputs would make a fit several times as long.
+    may_grow = climbs.settings.learn and not many_share(start.free)
+    spare = climbs.task.spare if may_grow else ()
     look = Lookout(problem, spare)
     yield (narrow := climbs.climb(found, known=start, look=look if spare else None))
     if look.growth is None or climbs.over:
