@@ -53,7 +53,7 @@ INFORMATION_AGE_OF_MANY = 8
 """The same where it is computed output by output: it costs more, and says less."""
 CALM_OF_MANY = 20.0
 """How much larger a change is none there, for each cell: so many outputs have many coefficients,
-and the bound goes on to creep up by what no answer shows."""
+and the bound goes on to creep up by little in each of many steps."""
 LEAST_SLACK = 0.02
 """By how much (nats) the bound may fall in a step in any case: the sites lag behind a little."""
 FIRST_JITTER = 1e-9

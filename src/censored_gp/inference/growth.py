@@ -52,8 +52,8 @@ MANY_INFORMATIVE = 0.5
 """Share of the rows in the middle that must tell anything for these to be looked at."""
 LEAST_INFORMATIVE = 1e-3
 """Precision of a site, relative to the median, below which its cell tells next to nothing."""
-
 JITTER = 1e-9
+"""Added to the diagonal, in units of all variance of an output."""
 
 
 class Growth(NamedTuple):
