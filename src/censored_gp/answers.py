@@ -23,9 +23,10 @@ from censored_gp.model import Units, prior_draw
 from censored_gp.natives import is_table
 from censored_gp.nodes import MOST_ROWS
 from censored_gp.observations import Observations
-from censored_gp.posterior import Posterior
+from censored_gp.posterior import Posterior, Seen
 from censored_gp.predict import Prediction, drawn_in_parts, draws
 from censored_gp.readings import Spec
+from censored_gp.sites import Sites
 from censored_gp.tables import first_problem
 
 __all__ = ["Answers", "drawn_in_parts", "draws"]
@@ -177,7 +178,11 @@ class Answers(BaseEstimator):
         array([3.4, 3.4])
         """
         check_is_fitted(self)
-        return self._prediction(self._inputs[rows], self._inner.rows(rows))
+        seen = {
+            role: Sites(*(np.asarray(part)[:, rows] for part in own))
+            for role, own in self.posterior_.sites.items()
+        }
+        return self._prediction(self._inputs[rows], self._inner.rows(rows), seen)
 
     def impute(self, return_std: bool = False) -> Any:
         """Return the training outputs with the gaps filled, and standard deviations if asked for.
@@ -310,9 +315,12 @@ class Answers(BaseEstimator):
         return checks.validated_inputs(self, X, self.columns_)[0]
 
     def _prediction(
-        self, inputs: Float[np.ndarray, "N C"], bounds: Observations | None = None
+        self,
+        inputs: Float[np.ndarray, "N C"],
+        bounds: Observations | None = None,
+        seen: Seen | None = None,
     ) -> Prediction:
-        return Prediction(self.posterior_, self.units_, inputs, self.output_names_, bounds)
+        return Prediction(self.posterior_, self.units_, inputs, self.output_names_, bounds, seen)
 
     def _seed(self, random_state: Any = None) -> int | np.random.Generator:
         source = self.random_state if random_state is None else random_state

@@ -156,7 +156,9 @@ def design_for(
         else tuple(k.resolve(columns).fill_lengthscales(inputs) for k in given)
         for role, given in wanted.items()
     }
-    return Design(likelihoods, kernels, settings["coupled"], settings["rank"])
+    # The other engines have no way to tell a nugget from what their rows share.
+    nugget = wanted["mean"] is None and settings["engine"] == "natural"
+    return Design(likelihoods, kernels, settings["coupled"], settings["rank"], nugget)
 
 
 def kernels_by_role(

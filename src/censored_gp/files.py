@@ -59,6 +59,7 @@ HOMES = {
     "model": ("Model", "Units"),
     "prior": ("Inducing", "LMC"),
     "posterior": ("DrawnPosterior", "Posterior", "Weights"),
+    "sites": ("Sites",),
     "inference.report": ("Report",),
     "inference.natural": ("NaturalSettings",),
     "inference.svi": ("SVISettings",),

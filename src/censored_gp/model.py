@@ -47,6 +47,8 @@ MARGIN = 100.0
 there, even for a kernel as rough as the Matern 5/2."""
 SMALL_SPREAD = 0.3
 """Starting standard deviation of the latent functions that are not means."""
+NUGGET = 0.3
+"""Starting standard deviation of a nugget, in units of that of the latent function of its mean."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Design:
     rank: int | Mapping[str, int | Sequence[int]] | None = None
     """R_q of every kernel, or by role (one, or one for each kernel); None: as many as outputs, at
     most `MOST_LATENT`."""
+    nugget: bool = False
+    """Whether means of families that ask for it have a part independent from row to row."""
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""
@@ -148,7 +152,8 @@ def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
         ranks = design.ranks(role, len(outputs)) if blocks == 1 else (1,) * len(kernels)
         factors = [correlation_factor(within, rank) for rank in ranks]
         mixing = [spread[:, None] * (factor if blocks == 1 else 1.0) for factor in factors]
-        priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks)
+        nugget = _starting_nugget(design, outputs, spread) if role == "mean" and kernels else None
+        priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks, nugget)
     return Model(priors, design.likelihoods)
 
 
@@ -184,18 +189,31 @@ def _role_start(
     return start, likelihood.latent_spread(seen) if role == "mean" else SMALL_SPREAD
 
 
+def _starting_nugget(
+    design: Design, outputs: tuple[int, ...], spread: Float[np.ndarray, "D"]
+) -> Float[np.ndarray, "D"] | None:
+    """Return the nuggets of means: none for families that do not ask for one, and there it stays.
+
+    The slope in a standard deviation that is nought is nought.
+    """
+    asked = np.array([design.likelihoods[d].nugget for d in outputs])
+    return NUGGET * spread * asked if design.nugget and asked.any() else None
+
+
 def _starting_lmc(
     kernels: tuple[Kernel, ...],
     mixing: Sequence[Float[np.ndarray, "D R"]],
     mean: Float[np.ndarray, "D"],
     outputs: tuple[int, ...],
     blocks: int,
+    nugget: Float[np.ndarray, "D"] | None,
 ) -> LMC:
     """Put the outputs of a role in blocks and spread the prior variance over its kernels."""
     shares = tuple(
         (own / np.sqrt(len(kernels))).reshape(blocks, len(outputs) // blocks, -1) for own in mixing
     )
-    return LMC(in_blocks(kernels, blocks), shares, mean.reshape(blocks, -1), outputs)
+    nugget = None if nugget is None else nugget.reshape(blocks, -1)
+    return LMC(in_blocks(kernels, blocks), shares, mean.reshape(blocks, -1), outputs, nugget)
 
 
 def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "D D"]:
@@ -279,6 +297,9 @@ def _draw_role(
     loading = loadings(lmc, inducing)
     weights = jax.random.normal(key, (loading.shape[0], *loading.shape[2:]))
     drawn = lmc.mean[:, None] + jnp.einsum("bnm,bdrm,brm->bnd", phi, loading, weights)
+    if lmc.nugget is not None:
+        own = jax.random.normal(jax.random.fold_in(key, 1), drawn.shape)
+        drawn = drawn + jnp.asarray(lmc.nugget)[:, None] * own
     return jnp.moveaxis(drawn, 0, 1).reshape(len(inputs), -1)
 
 

@@ -7,6 +7,7 @@ and all models of a family share them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from censored_gp.likelihoods.shares import given_share
 from censored_gp.mixture import answers, coarse, slices
 from censored_gp.model import Units
 from censored_gp.observations import Observations
-from censored_gp.posterior import Latent, Posterior
+from censored_gp.posterior import Latent, Posterior, Seen
 from censored_gp.runtime import AnyArray, compiled, in_float64
 
 __all__ = ["Nodes", "pad"]
@@ -31,10 +32,10 @@ MOST_ROWS = 4096
 
 @compiled
 def _nodes(
-    posterior: Posterior, inputs: Float[AnyArray, "N C"]
+    posterior: Posterior, inputs: Float[AnyArray, "N C"], seen: Seen
 ) -> tuple[Latent, Float[Array, "S"]]:
     """Return latent values at the inputs by role, and the weights of the nodes."""
-    return posterior.nodes(inputs)
+    return posterior.nodes(inputs, seen)
 
 
 class Nodes:
@@ -47,10 +48,13 @@ class Nodes:
         inputs: Float[np.ndarray, "N C"],
         names: tuple[str, ...],
         bounds: Observations | None = None,
+        seen: Seen | None = None,
     ) -> None:
-        self._posterior, self._units, self._inputs = posterior, units, inputs
+        # How many rows there were in training must not decide what is compiled.
+        self._posterior = dataclasses.replace(posterior, sites={})
+        self._units, self._inputs = units, inputs
         self.names = names
-        self._bounds = bounds
+        self._bounds, self._seen = bounds, seen or {}
         self._outputs = tuple(range(len(names)))
 
     @property
@@ -118,7 +122,7 @@ class Nodes:
         parts = []
         for rows in self._chunks():
             inputs, size = self._padded(rows)
-            latent, mass = _nodes(self._posterior, inputs)
+            latent, mass = _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
             share = np.asarray(mass) / np.sum(mass)
             chosen = random.choice(len(share), size=(count, size), p=share)
             parts.append({r: np.asarray(v)[chosen, np.arange(size)] for r, v in latent.items()})
@@ -155,7 +159,7 @@ class Nodes:
     ) -> list[Cells]:
         """Ask a question about the cells of some rows, but for those of which all is known."""
         inputs, size = self._padded(rows)
-        latent, mass = _nodes(self._posterior, inputs)
+        latent, mass = _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
         asked = self._open_cells()[rows] if known else np.ones((size, self.shape[1]), dtype=bool)
         found = [answer[rows].copy() for answer in known]
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):
@@ -180,6 +184,15 @@ class Nodes:
         """Return the inputs of some rows, their number rounded up, and how many they are."""
         size = rows.stop - rows.start
         return pad(self._inputs[rows], coarse(size) - size), size
+
+    def _seen_of(self, rows: slice, room: int) -> Seen:
+        """Return what was seen of the cells of some rows, and nothing of those that pad them."""
+
+        def padded(part: Float[AnyArray, "B N D"]) -> Float[np.ndarray, "B P D"]:
+            own = np.asarray(part)[:, rows]
+            return np.pad(own, ((0, 0), (0, room - own.shape[1]), (0, 0)))
+
+        return jax.tree.map(padded, dict(self._seen))
 
     def _chunks(self) -> list[slice]:
         """Return the rows in parts whose nodes the memory has room for."""

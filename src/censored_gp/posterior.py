@@ -23,6 +23,7 @@ from censored_gp.model import Model
 from censored_gp.prior import LMC, Geometry, Inducing, features, geometry, left_out_covariance
 from censored_gp.quadrature import grid
 from censored_gp.runtime import AnyArray
+from censored_gp.sites import Sites, Spread, with_nugget
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
 """Nodes per varying parameter in a prediction: more than in the bound, as they are used once."""
@@ -33,6 +34,10 @@ stretches still share all that the features carry."""
 
 Latent = dict[str, Float[Array, "... N O"]]
 """Latent values by role, the role's outputs side by side."""
+
+Seen = Mapping[str, Sites]
+"""What was seen of cells themselves, by role, of the roles that have a nugget: a nugget is no other
+row's, so that features know nothing of it. Empty at inputs that are new."""
 
 
 class Weights(NamedTuple):
@@ -70,6 +75,33 @@ def output_covariances(
     return half, reduce(add, (loading[:, :, r, :, None] * half[:, :, r] for r in each))
 
 
+def latent_marginals(
+    shape: Geometry, weights: Weights, seen: Sites | None
+) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
+    """Return mean and variance of gamma_d(x_n) under q, of cells that were seen or of new ones."""
+    mean, variance = marginals(shape, weights)
+    if shape.nugget is None:
+        return mean, variance
+    if seen is None:
+        return mean, variance + jnp.square(shape.nugget)[:, None]
+    own = with_nugget(Spread(mean, variance - shape.left_out), seen, shape.nugget)
+    return own.mean, own.variance + shape.left_out
+
+
+def nugget_values(
+    shape: Geometry,
+    functions: Float[Array, "S B N D"],
+    seen: Sites | None,
+    normals: Float[AnyArray, "S B N D"],
+) -> Float[Array, "S B N D"]:
+    """Return gamma for drawn functions without what the features leave out: a nugget is added."""
+    nugget = jnp.asarray(shape.nugget)
+    if seen is None:
+        return functions + nugget[:, None] * normals
+    own = with_nugget(Spread(functions, jnp.zeros(())), seen, nugget)
+    return own.mean + jnp.sqrt(own.variance) * normals
+
+
 def kernel_marginals(
     shape: Geometry, weights: Weights, columns: slice, left_out: Float[Array, "B N D"]
 ) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
@@ -89,14 +121,12 @@ def flat(blocked: Float[Array, "B N D"]) -> Float[Array, "N O"]:
     return jnp.moveaxis(blocked, 0, 1).reshape(blocked.shape[1], -1)
 
 
-def functions_of(
-    shape: Geometry, weights: Float[Array, "S B W"], rest: Float[Array, "#S B N D"]
-) -> Float[Array, "S N O"]:
-    """Return gamma for given weights, and given values of what the features leave out."""
+def functions_of(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array, "S B N D"]:
+    """Return what the features make of given weights."""
     blocks, _, rank, size = shape.loading.shape
     drawn = weights.reshape(-1, blocks, rank, size)
     values = jnp.einsum("bnm,bdrm,sbrm->sbnd", shape.phi, shape.loading, drawn)
-    return jax.vmap(flat)(values + shape.mean[:, None] + rest)
+    return values + shape.mean[:, None]
 
 
 def left_out_values(
@@ -116,6 +146,8 @@ class Noise(NamedTuple):
     """Standard normals (S, B, W) by role; or which of the draws that were kept (S,)."""
     rest: Mapping[str, tuple[Float[AnyArray, "S B N R"], ...]]
     """Standard normals for what the features leave out, by role and kernel."""
+    nugget: Mapping[str, Float[AnyArray, "S B N D"]]
+    """Standard normals for the nuggets, by role."""
 
 
 class Posterior(eqx.Module):
@@ -125,6 +157,8 @@ class Posterior(eqx.Module):
     inducing: dict[str, tuple[Inducing, ...]]
     weights: dict[str, Weights]
     jitter: Float[np.ndarray, ""]
+    sites: Seen = eqx.field(default_factory=dict)
+    """What was seen of the training cells, of the roles that have a nugget."""
 
     def _geometry(self, role: str, inputs: Float[AnyArray, "N C"]) -> Geometry:
         """Compute features at new inputs."""
@@ -132,12 +166,13 @@ class Posterior(eqx.Module):
             self.model.priors[role], self.inducing[role], jnp.asarray(inputs), self.jitter
         )
 
-    def latent(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Latent]:
+    def latent(self, inputs: Float[AnyArray, "N C"], seen: Seen) -> tuple[Latent, Latent]:
         """Return means and variances of the latent parameters at the inputs."""
         mean, variance = {}, {}
         for role, lmc in self.model.priors.items():
             if lmc.varies:
-                both = marginals(self._geometry(role, inputs), self.weights[role])
+                shape = self._geometry(role, inputs)
+                both = latent_marginals(shape, self.weights[role], seen.get(role))
                 mean[role], variance[role] = (flat(part) for part in both)
             else:
                 mean[role] = lmc.constant(len(inputs))
@@ -158,12 +193,12 @@ class Posterior(eqx.Module):
         means, variances = zip(*found, strict=True)
         return jnp.stack([flat(m) for m in means]), jnp.stack([flat(v) for v in variances])
 
-    def nodes(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
+    def nodes(self, inputs: Float[AnyArray, "N C"], seen: Seen) -> tuple[Latent, Float[Array, "S"]]:
         """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14)."""
         roles = list(self.model.priors)
         varying = tuple(self.model.priors[role].varies for role in roles)
         points, mass = grid(varying, PREDICTION_NODES[sum(varying)])
-        mean, variance = self.latent(inputs)
+        mean, variance = self.latent(inputs, seen)
         spread = {
             role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
             for i, role in enumerate(roles)
@@ -183,15 +218,21 @@ class Posterior(eqx.Module):
             for role, lmc in self.model.priors.items()
             if lmc.varies
         }
-        return Noise(weights, rest)
+        nugget = {
+            role: random.standard_normal((count, len(lmc.mean), rows, np.shape(lmc.mean)[1]))
+            for role, lmc in self.model.priors.items()
+            if lmc.nugget is not None
+        }
+        return Noise(weights, rest, nugget)
 
-    def draw(self, noise: Noise, inputs: Float[AnyArray, "N C"], count: int) -> Latent:
+    def draw(self, noise: Noise, inputs: Float[AnyArray, "N C"], seen: Seen, count: int) -> Latent:
         """Draw the latent parameters jointly over rows and outputs."""
         rest = {
             role: self._left_out(role, jnp.asarray(inputs), normals)
             for role, normals in noise.rest.items()
         }
-        return self._functions(self._drawn_weights(noise.weights), inputs, rest, count)
+        weights = self._drawn_weights(noise.weights)
+        return self._functions(weights, inputs, rest, count, noise.nugget, seen)
 
     def _functions(
         self,
@@ -199,13 +240,18 @@ class Posterior(eqx.Module):
         inputs: Float[AnyArray, "N C"],
         rest: dict[str, Float[Array, "S B N D"]],
         count: int,
+        nugget: Mapping[str, Float[AnyArray, "S B N D"]],
+        seen: Seen,
     ) -> Latent:
         """Return the latent parameters for given weights, and given values of what is left out."""
         found = {}
         for role, lmc in self.model.priors.items():
             if lmc.varies:
                 shape = self._geometry(role, inputs)
-                found[role] = functions_of(shape, weights[role], rest[role])
+                drawn = functions_of(shape, weights[role])
+                if role in nugget:
+                    drawn = nugget_values(shape, drawn, seen.get(role), nugget[role])
+                found[role] = jax.vmap(flat)(drawn + rest[role])
             else:
                 constant = lmc.constant(len(inputs))
                 found[role] = jnp.broadcast_to(constant, (count, *constant.shape))
@@ -245,9 +291,9 @@ class Posterior(eqx.Module):
 class DrawnPosterior(Posterior):
     """Fitted hyper-parameters with S draws of the weights; the Gaussian part is their moments."""
 
-    draws: dict[str, Float[Array, "S B W"]]
+    draws: dict[str, Float[Array, "S B W"]] = eqx.field(default_factory=dict)
 
-    def nodes(self, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Float[Array, "S"]]:
+    def nodes(self, inputs: Float[AnyArray, "N C"], seen: Seen) -> tuple[Latent, Float[Array, "S"]]:
         """Return the latent values of every draw, all of equal weight.
 
         A node is about one row at a time, so what the features leave out need not be joint.
@@ -257,7 +303,9 @@ class DrawnPosterior(Posterior):
         for role, key in zip(kept, jax.random.split(jax.random.key(0), len(kept)), strict=True):
             left_out = self._geometry(role, inputs).left_out
             rest[role] = jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
-        return self._functions(kept, inputs, rest, count), jnp.full(count, 1.0 / count)
+        # This engine knows no nuggets.
+        latent = self._functions(kept, inputs, rest, count, {}, seen)
+        return latent, jnp.full(count, 1.0 / count)
 
     def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:
         """Pick among the draws at random, the same ones for all roles: these are not independent.

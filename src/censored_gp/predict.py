@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from censored_gp.mixture import Mixture, RoleMean, drawn_cells, log_cdf
 from censored_gp.model import Units
 from censored_gp.nodes import Nodes, pad
-from censored_gp.posterior import Latent, Noise, Posterior
+from censored_gp.posterior import Latent, Noise, Posterior, Seen
 from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 
 __all__ = ["Prediction", "drawn_in_parts", "draws"]
@@ -29,17 +29,19 @@ MOST_DRAWN = 5_000_000
 
 
 @compiled
-def _latent(posterior: Posterior, inputs: Float[AnyArray, "N C"]) -> tuple[Latent, Latent]:
+def _latent(
+    posterior: Posterior, inputs: Float[AnyArray, "N C"], seen: Seen
+) -> tuple[Latent, Latent]:
     """Return means and variances of the latent parameters by role."""
-    return posterior.latent(inputs)
+    return posterior.latent(inputs, seen)
 
 
 @compiled
 def _draw_latent(
-    posterior: Posterior, noise: Noise, inputs: Float[AnyArray, "N C"], count: int
+    posterior: Posterior, noise: Noise, inputs: Float[AnyArray, "N C"], seen: Seen, count: int
 ) -> Latent:
     """Draw latent values by role, jointly over rows and outputs."""
-    return posterior.draw(noise, inputs, count)
+    return posterior.draw(noise, inputs, seen, count)
 
 
 class Prediction(Nodes):
@@ -66,7 +68,7 @@ class Prediction(Nodes):
         units = Units(self._units.shift[chosen], self._units.scale[chosen])
         names = tuple(self.names[place] for place in chosen)
         bounds = None if self._bounds is None else self._bounds.outputs(chosen)
-        some = Prediction(self._posterior, units, self._inputs, names, bounds)
+        some = Prediction(self._posterior, units, self._inputs, names, bounds, self._seen)
         some._outputs = tuple(self._outputs[place] for place in chosen)
         return some
 
@@ -207,7 +209,8 @@ class Prediction(Nodes):
         if joint:
             inputs = pad(self._inputs, bucket(size) - size)
             noise = self._posterior.noise(random, len(inputs), count)
-            latent = _draw_latent(self._posterior, noise, inputs, count)
+            seen = self._seen_of(slice(size), len(inputs))
+            latent = _draw_latent(self._posterior, noise, inputs, seen, count)
         else:
             latent = self._draw_nodes(random, count)
         drawn = np.empty((count, *self.shape))
@@ -242,7 +245,7 @@ class Prediction(Nodes):
         parts = []
         for rows in self._chunks():
             inputs, size = self._padded(rows)
-            found = _latent(self._posterior, inputs)
+            found = _latent(self._posterior, inputs, self._seen_of(rows, len(inputs)))
             parts.append(jax.tree.map(lambda a, n=size: np.asarray(a)[:n], found))
         mean, variance = jax.tree.map(lambda *each: np.concatenate(each), *parts)
         return mean, jax.tree.map(np.sqrt, variance)

@@ -9,6 +9,7 @@ and each latent function is written in whitened weights over inducing inputs of 
     u_{q,i}(x) = phi_q(x)' v_{q,i} + e,    phi_q(x) = L_q^-1 k_q(Z_q, x),    v ~ N(0, I),
 
 where e has the variance k_q(x, x) - |phi_q(x)|^2: nothing, when Z_q holds every distinct value.
+Outputs may have a nugget besides, which no other row and no other output shares.
 """
 
 from __future__ import annotations
@@ -69,6 +70,9 @@ class LMC(eqx.Module):
     mixing: tuple[Float[AnyArray, "B D R"], ...]
     mean: Float[AnyArray, "B D"]
     outputs: tuple[int, ...] = eqx.field(static=True)
+    nugget: Float[AnyArray, "B D"] | None = None
+    """Standard deviation of what is independent from row to row; its sign is free, like those of
+    the mixing coefficients."""
 
     @property
     def varies(self) -> bool:
@@ -306,6 +310,7 @@ class Geometry(NamedTuple):
     loading: Float[Array, "B D R M"]
     mean: Float[Array, "B D"]
     left_out: Float[Array, "B N D"]
+    nugget: Float[Array, "B D"] | None = None
 
 
 def geometry(
@@ -317,7 +322,8 @@ def geometry(
     """Compute features and loadings of a role that varies."""
     phi, rest = features(lmc, inducing, inputs, jitter)
     mean = jnp.asarray(lmc.mean)
-    return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest))
+    nugget = None if lmc.nugget is None else jnp.asarray(lmc.nugget)
+    return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest), nugget)
 
 
 def greedy_inducing(

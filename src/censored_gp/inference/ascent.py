@@ -66,12 +66,13 @@ class Ascent:
 
 
 def _is_mixing(free: Roles) -> Bool[np.ndarray, "P"]:
-    """Tell which hyper-parameters are coefficients of the mixing."""
+    """Tell which hyper-parameters are coefficients of the mixing, or nuggets."""
     marked = {
         role: eqx.tree_at(
-            lambda m: m.mixing,
+            lambda m: (m.mixing, m.nugget),
             jax.tree.map(np.zeros_like, lmc),
-            jax.tree.map(np.ones_like, lmc.mixing),
+            jax.tree.map(np.ones_like, (lmc.mixing, lmc.nugget)),
+            is_leaf=lambda node: node is None,
         )
         for role, lmc in free.items()
     }

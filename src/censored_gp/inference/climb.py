@@ -20,7 +20,6 @@ from censored_gp.inference.elbo import (
     Evaluation,
     Problem,
     Roles,
-    Sites,
     Stages,
     constant_ascent,
     constant_state,
@@ -38,6 +37,7 @@ from censored_gp.inference.report import Progress, Report, silent
 from censored_gp.inference.terms import add_expectation
 from censored_gp.inference.vectors import Vector, from_vector, to_vector
 from censored_gp.runtime import AnyArray, blas_threads_for, compiled, compiled_for_arrays
+from censored_gp.sites import Sites
 
 MOST_REFUSALS = 8
 """Steps in a row that may be taken back before the climb is given up."""
@@ -114,6 +114,7 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         if not lmc.varies:
             continue
         prior = np.sum([np.sum(np.square(a), axis=2) for a in lmc.mixing], axis=0)
+        prior = prior if lmc.nugget is None else prior + np.square(lmc.nugget)
         shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
         precision = np.broadcast_to(1.0 / prior[:, None], shape) * problem.real_rows[:, None]
         sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)
@@ -212,7 +213,8 @@ class Climb:
             found = information_compiled(
                 state.free, state.sites, state.evaluation.weights, self.problem, self.jitter
             )
-            self.information = assemble(state.free, found, state.evaluation.scores)
+            about = state.evaluation
+            self.information = assemble(state.free, found, about.scores, about.nuggets)
             self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
         return self.information

@@ -6,7 +6,8 @@ q is a Gaussian over the whitened weights v of each role, kept as Gaussian sites
     P = I + sum_d Psi_d' diag(Lambda_d) Psi_d,      b = sum_d Psi_d' (h_d - Lambda_d m_d),
     q(v) = N(P^-1 b, P^-1),      gamma_d = m_d + Psi_d v,      Psi_d = Phi * loading_d,
 
-and ELBO = E_q[log p(y | gamma)] - sum over roles of KL(q(v) || N(0, I)).
+and ELBO = E_q[log p(y | gamma)] - sum over roles of KL(q(v) || N(0, I)). A nugget is integrated out
+of the sites first, and has a divergence of its own (see `sites`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,14 @@ from censored_gp.posterior import (
 )
 from censored_gp.prior import LMC, Geometry, Inducing, from_free, geometry
 from censored_gp.runtime import AnyArray
+from censored_gp.sites import (
+    Sites,
+    Spread,
+    nugget_divergence,
+    nugget_slope,
+    of_functions,
+    with_nugget,
+)
 
 Roles = dict[str, LMC]
 
@@ -65,13 +74,6 @@ class Problem(eqx.Module):
         return rank * sum(len(z.mask) for z in self.inducing[role])
 
 
-class Sites(NamedTuple):
-    """Gaussian sites of one role: exp(h gamma - Lambda gamma^2 / 2) for each cell."""
-
-    linear: Float[AnyArray, "B N D"]
-    precision: Float[AnyArray, "B N D"]
-
-
 class Evaluation(NamedTuple):
     """One evaluation of the bound: value, gradient and the sites that a full step leads to."""
 
@@ -84,6 +86,8 @@ class Evaluation(NamedTuple):
     scores: dict[str, Float[Array, "B D"]]
     """Squared slopes in the means of the roles without kernels, summed over rows: as these are
     independent draws of the score, its empirical information."""
+    nuggets: dict[str, Float[Array, "B D"]]
+    """The information about the nuggets of the roles that have some."""
 
 
 def output_grams(phi: Float[Array, "B N M"], sites: Sites) -> Float[Array, "B D M M"]:
@@ -99,7 +103,7 @@ def natural_parameters(
 
     The Gram matrices are per output, so the cost is O(D N M^2) however large the rank is.
     """
-    phi, loading, mean, _ = shape
+    phi, loading, mean = shape[:3]
     blocks, _, rank, size = loading.shape
     gram = output_grams(phi, sites)
     half = loading[:, :, None] * gram[:, :, :, None, :]
@@ -147,6 +151,8 @@ class RoleState(NamedTuple):
     """Derivative of log Z in the geometry; that in what is left out is not known yet."""
     pull: Callable[[Geometry], tuple[LMC, ...]]
     """Turns a derivative in the geometry into one in the free hyper-parameters."""
+    nugget: Float[Array, "B D"] | None = None
+    """The information about the nuggets."""
 
 
 def role_state(
@@ -166,13 +172,22 @@ def role_state(
     """
     inputs = jnp.asarray(inputs)
     shape, pull = jax.vjp(lambda f: geometry(from_free(f), inducing, inputs, jitter), free)
-    precision, linear, _ = natural_parameters(shape, sites)
+    own = of_functions(sites, shape.nugget)
+    precision, linear, _ = natural_parameters(shape, own)
     weights, divergence = solve_weights(precision, linear)
-    mean, variance = (flat(part) for part in marginals(shape, weights))
-    cotangent = surrogate_cotangent(shape, weights, sites)
+    gamma, cotangent = Spread(*marginals(shape, weights)), surrogate_cotangent(shape, weights, own)
+    information = None
+    if shape.nugget is not None:
+        f = gamma._replace(variance=gamma.variance - shape.left_out)
+        slope, information = nugget_slope(f, sites, shape.nugget)
+        divergence = divergence + nugget_divergence(f, sites, shape.nugget)
+        gamma = with_nugget(f, sites, shape.nugget)
+        gamma = gamma._replace(variance=gamma.variance + shape.left_out)
+        cotangent = cotangent._replace(nugget=slope)
     left_out = jnp.maximum(totals.left_out, largest_share_left_out(shape))
     totals = Totals(totals.bound - divergence, left_out)
-    return totals, RoleState(weights, mean, variance, cotangent, pull)
+    mean, variance = (flat(part) for part in gamma)
+    return totals, RoleState(weights, mean, variance, cotangent, pull, information)
 
 
 def role_ascent(
@@ -249,7 +264,8 @@ def evaluate(
         else:
             gradient[role], scores[role] = stages.constant_ascent(lmc, slopes[0][role])
     weights = {role: state.weights for role, state in states.items()}
-    return Evaluation(bound, gradient, target, weights, totals.left_out, scores)
+    nuggets = {role: state.nugget for role, state in states.items() if state.nugget is not None}
+    return Evaluation(bound, gradient, target, weights, totals.left_out, scores, nuggets)
 
 
 def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
@@ -265,7 +281,7 @@ def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geom
     g_d = loading_d v and C_d the mean and the covariance of the factors by which output d sees the
     features, its precisions Lambda pull them by -(C_d + g_d g_d') and its residuals r_d by g_d.
     """
-    phi, loading, mean, _ = shape
+    phi, loading, mean = shape[:3]
     blocks, _, rank, size = loading.shape
     slope, (half, inner) = output_slopes(shape, weights), output_covariances(shape, weights)
     gram = output_grams(phi, sites)

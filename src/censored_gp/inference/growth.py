@@ -29,10 +29,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.linalg import cholesky, solve_triangular
 
-from censored_gp.inference.elbo import Problem, Roles, Sites
+from censored_gp.inference.elbo import Problem, Roles
 from censored_gp.kernels import Kernel
 from censored_gp.prior import LMC, from_free, grams, in_blocks
 from censored_gp.runtime import AnyArray, blas_threads_for, compiled
+from censored_gp.sites import Sites, of_functions
 
 __all__ = ["Growth", "grown", "lacking"]
 
@@ -76,15 +77,16 @@ def lacking(
     """Return the spare kernel that promises most, if it promises enough."""
     if not spare or ROLE not in sites:
         return None
-    rows = _stretch(problem, spare[0], np.asarray(sites[ROLE].precision))
+    linear, precision = map(np.asarray, of_functions(sites[ROLE], free[ROLE].nugget))
+    rows = _stretch(problem, spare[0], precision)
     prior, spares = _covariances(free[ROLE], tuple(spare), problem.inputs[rows])
     prior, spares = np.asarray(prior), [np.asarray(gram) for gram in spares]
     places = list(np.ndindex(prior.shape[:2]))
     with blas_threads_for(len(rows)):
         promises = [
             promise(
-                np.asarray(sites[ROLE].linear)[b, rows, d],
-                np.asarray(sites[ROLE].precision)[b, rows, d],
+                linear[b, rows, d],
+                precision[b, rows, d],
                 float(free[ROLE].mean[b, d]),
                 prior[b, d],
                 spares,

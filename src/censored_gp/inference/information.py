@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from censored_gp.inference.elbo import Problem, Roles, Sites
+from censored_gp.inference.elbo import Problem, Roles
 from censored_gp.inference.vectors import from_vector, to_vector
 from censored_gp.posterior import Weights
 from censored_gp.prior import (
@@ -38,6 +38,7 @@ from censored_gp.prior import (
     slopes_of,
 )
 from censored_gp.runtime import AnyArray
+from censored_gp.sites import Sites, of_functions
 
 MOST_COUPLED = 4
 """Outputs of a block up to which the information that two of them share is looked at."""
@@ -73,9 +74,8 @@ def role_information(
     """Return the information about one role that varies."""
     wide = features_and_slopes(free, inducing, jnp.asarray(inputs), jitter)
     of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
-    return jax.vmap(of_block)(
-        wide, loadings(free, inducing), jnp.asarray(sites.precision), weights.covariance
-    )
+    precision = jnp.asarray(of_functions(sites, free.nugget).precision)
+    return jax.vmap(of_block)(wide, loadings(free, inducing), precision, weights.covariance)
 
 
 def information(
@@ -164,18 +164,20 @@ def assemble(
     free: Roles,
     found: dict[str, Information],
     scores: Mapping[str, Float[AnyArray, "B D"]],
+    nuggets: Mapping[str, Float[AnyArray, "B D"]],
 ) -> Float[np.ndarray, "P P"]:
     """Put the information of all roles in one matrix over the vector of hyper-parameters.
 
-    ``scores`` is the empirical information about the means of the roles without kernels.
+    ``scores`` is the empirical information about the means of the roles without kernels,
+    ``nuggets`` that about nuggets.
     """
     count = len(to_vector(free))
     # Where in the vector each number of every role is.
     places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(count), free))
     total = np.zeros((count, count))
-    for role, own in scores.items():
-        index = places[role].mean.ravel()
-        total[index, index] = np.ravel(own)
+    alone = [(places[role].mean, own) for role, own in scores.items()]
+    for index, own in alone + [(places[role].nugget, own) for role, own in nuggets.items()]:
+        total[np.ravel(index), np.ravel(index)] = np.ravel(own)
     for role, own in found.items():
         for block, index in enumerate(places[role].mean):
             total += _of_loadings(free[role], places[role], np.asarray(own.loading), block, count)

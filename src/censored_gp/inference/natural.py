@@ -25,8 +25,10 @@ from censored_gp.inference.growth import ROLE, Growth, grown, lacking
 from censored_gp.inference.report import Report
 from censored_gp.inference.task import Task
 from censored_gp.kernels import Kernel
+from censored_gp.model import Model
 from censored_gp.posterior import Posterior
 from censored_gp.prior import from_free, to_free
+from censored_gp.sites import Sites
 
 __all__ = ["NaturalSettings", "fit"]
 
@@ -65,8 +67,18 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
         reports.append(_ended(reports[-1], "interrupted"))
     problem, end, jitter = found
     model = task.with_priors(_constrained(end.free))
-    posterior = Posterior(model, problem.inducing, end.evaluation.weights, np.asarray(jitter))
+    own = model, problem.inducing, end.evaluation.weights, np.asarray(jitter)
+    posterior = Posterior(*own, _seen(model, end.sites, len(task.inputs)))
     return jax.tree.map(np.asarray, posterior), _joined(reports)
+
+
+def _seen(model: Model, sites: dict[str, Sites], rows: int) -> dict[str, Sites]:
+    """Return the sites of the rows that are real, of the roles that have a nugget."""
+    return {
+        role: Sites(*(np.asarray(part)[:, :rows] for part in sites[role]))
+        for role, lmc in model.priors.items()
+        if lmc.nugget is not None
+    }
 
 
 @dataclasses.dataclass

@@ -27,7 +27,14 @@ from censored_gp.inference.report import Report
 from censored_gp.inference.task import Task
 from censored_gp.inference.terms import Terms, collect_terms
 from censored_gp.linalg import cholesky
-from censored_gp.posterior import DrawnPosterior, Latent, Posterior, Weights, functions_of
+from censored_gp.posterior import (
+    DrawnPosterior,
+    Latent,
+    Posterior,
+    Weights,
+    flat,
+    functions_of,
+)
 from censored_gp.prior import Geometry, geometry
 
 try:
@@ -83,8 +90,7 @@ class Target(eqx.Module):
         found = dict(self.constants)
         for role, weights in self.weights(position).items():
             shape = self.shapes[role]
-            nothing = jnp.zeros((1, *shape.left_out.shape))
-            found[role] = functions_of(shape, weights[None], nothing)[0]
+            found[role] = flat(functions_of(shape, weights[None])[0])
         return found
 
     def __call__(self, position: Position) -> Float[Array, ""]:
@@ -226,7 +232,8 @@ def drawn_posterior(posterior: Posterior, weights: dict[str, Any]) -> DrawnPoste
         mean = draws[role].mean(axis=0)
         centred = draws[role] - mean
         moments[role] = Weights(mean, np.einsum("sbw,sbu->bwu", centred, centred) / len(centred))
-    return DrawnPosterior(posterior.model, posterior.inducing, moments, posterior.jitter, draws)
+    own = posterior.model, posterior.inducing, moments, posterior.jitter
+    return DrawnPosterior(*own, draws=draws)
 
 
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Report]:

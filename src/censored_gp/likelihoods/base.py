@@ -86,6 +86,9 @@ class Likelihood(eqx.Module):
     """Which change of unit of Y stays within the family."""
     product_nodes: ClassVar[int | None] = None
     """Nodes a side of the quadrature over several parameters; None: enough for any family."""
+    nugget: ClassVar[bool] = False
+    """Whether data may well scatter more than the family allows for: its mean then has a part that
+    is independent from row to row, if nobody has chosen kernels."""
 
     links: tuple[Link, ...] = eqx.field(static=True, init=False)
 

@@ -31,6 +31,7 @@ class Poisson(Likelihood):
 
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("rate", "exp", "mean"),)
     support: ClassVar[Support] = COUNTS
+    nugget: ClassVar[bool] = True
 
     def log_density(self, y: Values, rate: Values) -> Float[Array, "*#batch"]:
         """Return y log(rate) - rate - log(y!)."""
