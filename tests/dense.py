@@ -33,12 +33,31 @@ def matrix(function, X, Z):
     return np.array([[function(x, z) for z in Z] for x in X])
 
 
+def nugget_variance(nugget, X, block):
+    """The variance that each row has of its own: cos^2 of the distance to the bumps beside it."""
+    size = np.asarray(nugget.size)[block]
+    outputs, count = size.shape
+    found = np.zeros((outputs, len(X)))
+    for d, n in itertools.product(range(outputs), range(len(X))):
+        if count == 1:
+            found[d, n] = size[d, 0] ** 2
+            continue
+        place = X[n][nugget.column] / nugget.period % 1.0 * count
+        left, part = int(place) % count, place - int(place)
+        right = (left + 1) % count
+        found[d, n] = size[d, left] ** 2 * np.cos(np.pi / 2 * part) ** 2
+        found[d, n] += size[d, right] ** 2 * np.sin(np.pi / 2 * part) ** 2
+    return found.ravel()
+
+
 def covariance(lmc, X, Z, block):
-    """K = sum_q B_q (x) K_q, Eq. (5), of one block."""
+    """K = sum_q B_q (x) K_q, Eq. (5), of one block; of one and the same rows with their nuggets."""
     parts = []
     for kernel, mixing in zip(lmc.kernels, lmc.mixing, strict=True):
         a = np.asarray(mixing)[block]
         parts.append(np.kron(a @ a.T, matrix(kernel_function(kernel, block), X, Z)))
+    if X is Z and lmc.nugget is not None:
+        parts.append(np.diag(nugget_variance(lmc.nugget, X, block)))
     return np.sum(parts, axis=0)
 
 

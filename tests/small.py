@@ -8,7 +8,7 @@ import numpy as np
 from censored_gp.inference.task import Task
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
-from censored_gp.model import Design, starting_model
+from censored_gp.model import Cycle, Design, starting_model
 from censored_gp.observations import Observations
 from censored_gp.prior import to_free
 
@@ -51,12 +51,13 @@ def make_task(
     censored: Any = 0.25,
     missing=0.0,
     seed=0,
+    nugget=None,
     **choices,
 ):
     """A task at its starting values."""
     x = np.linspace(0.0, 10.0, rows)[:, None] + RNG(seed).uniform(-0.1, 0.1, (rows, 1))
     observations = observe(outputs(likelihoods, x, seed), censored, missing)
-    design = Design(tuple(likelihoods), kernels, coupled, rank)
+    design = Design(tuple(likelihoods), kernels, coupled, rank, nugget)
     model = starting_model(design, observations.values())
     settings: Any = {"tolerance": 0.0} | choices
     return Task(model, observations, x, **settings)
@@ -67,6 +68,11 @@ def mixed(**changes):
     kernels = {"mean": (RBF(1.5), Periodic(4.0, 1.0)), "scale": (RBF(2.0),)}
     settings = {"missing": 0.2, "censored": (0.25, 0.0)} | changes
     return make_task((Gaussian(), Poisson()), kernels, **settings)
+
+
+def scattered(**changes):
+    """The same, with a nugget of the Poisson's mean that changes over a cycle."""
+    return mixed(nugget=Cycle(0, 5.0, 3), **changes)
 
 
 def separate(**changes):

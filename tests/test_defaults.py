@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from censored_gp import CGP
-from censored_gp.defaults import default_kernels, freedom_of
+from censored_gp.checks import design_for
+from censored_gp.defaults import default_kernels, default_nugget, freedom_of
 from censored_gp.inputs import read_inputs
 from censored_gp.kernels import RBF, Periodic
+from censored_gp.likelihoods import Poisson
+from censored_gp.model import Cycle
 
 
 def hours(count, step=1, start="2024-03-01T00"):
@@ -119,3 +122,87 @@ def test_drift_is_not_lost_to_what_strays_for_an_afternoon():
     assert len(model.posterior_.model.priors["mean"].kernels) == 4
     error = model.predict(when[hidden]) - (drift + daily)[hidden]
     assert np.mean(error**2) < 0.1 * np.var(drift)  # all of it, if one smooth part must be both
+
+
+def nugget_over(X):
+    inputs, columns = read_inputs(X)
+    return default_nugget(columns, inputs)
+
+
+@pytest.mark.parametrize(
+    ("count", "step", "expected"),
+    [
+        (24 * 30, 1, Cycle(0, 24.0, 8)),
+        (24 * 5, 1, Cycle(0, 24.0, 4)),  # few rows for each part of the day
+        (365, 24, Cycle(0, 168.0, 7)),  # days of a week
+        (60, 1, Cycle()),
+        (30, 1, Cycle()),
+    ],
+)
+def test_a_nugget_may_change_over_the_shortest_cycle_if_rows_tell(count, step, expected):
+    assert nugget_over(hours(count, step)) == expected
+
+
+def test_a_nugget_of_numbers_without_a_time_is_the_same_everywhere():
+    assert nugget_over(np.arange(300.0)[:, None]) == Cycle()
+
+
+def counts(scatter, rows=24 * 20, seed=0):
+    """Hourly counts of a daily pattern; the log rate of hour h scatters by `scatter(h)`."""
+    rng = np.random.default_rng(seed)
+    hour = np.arange(rows) % 24
+    rate = 2.0 + np.sin(2 * np.pi * hour / 24) + scatter(hour) * rng.normal(size=rows)
+    return hour, rng.poisson(np.exp(rate)).astype(float)
+
+
+def by_day(model):
+    return np.abs(model.posterior_.model.priors["mean"].nugget.size[0, 0])
+
+
+def test_counts_that_scatter_more_in_the_morning_have_a_nugget_there():
+    """And their intervals hold what they should, where a plain Poisson's hold far less."""
+    hour, y = counts(lambda hour: np.where(hour < 12, 0.8, 0.0))
+    half = len(y) // 2
+    when = hours(len(y))
+    own, plain = (
+        CGP("poisson", kernels=kernels).fit(when[:half], y[:half])
+        for kernels in (None, [Periodic("1d", "3h")])
+    )
+    assert plain.posterior_.model.priors["mean"].nugget is None
+    sizes = by_day(own)
+    assert sizes[1:4].min() > 0.5 > 0.3 > sizes[5:].max()
+    held = []
+    for model in (own, plain):
+        low, high = model.predict_distribution(when[half:]).interval(0.9)
+        inside = (low[:, 0] <= y[half:]) & (y[half:] <= high[:, 0])
+        held.append(inside[hour[half:] < 12].mean())
+    assert held[0] > 0.85 > 0.7 > held[1]
+    assert own.elbo_ > plain.elbo_ + 50
+
+
+def test_counts_that_scatter_no_more_than_chance_have_no_nugget():
+    _, y = counts(lambda hour: 0.0)
+    assert np.mean(by_day(CGP("poisson").fit(hours(len(y)), y))) < 0.1
+
+
+def test_what_a_censored_count_was_is_told_by_a_nugget_too():
+    """Given its bound, a count of an hour that scatters may well be far above what is usual."""
+    hour, y = counts(lambda hour: np.where(hour < 12, 0.8, 0.0), seed=1)
+    y[hour == 6] = np.nan
+    y[24 * 3 + 6] = 40.0  # of some 20
+    flags = np.arange(len(y)) == 24 * 3 + 6
+    own = CGP("poisson").fit(hours(len(y)), y, censored=flags)
+    found = own.imputation(flags)
+    drawn = found.sample(4000, random_state=0)[:, 0, 0]
+    assert drawn.min() >= 40.0
+    np.testing.assert_allclose(drawn.mean(), found.mean[0, 0], rtol=0.03)
+    np.testing.assert_allclose(drawn.std(), found.std[0, 0], rtol=0.1)
+    plain = CGP("poisson", kernels=[Periodic("1d", "3h")]).fit(hours(len(y)), y, censored=flags)
+    assert found.mean[0, 0] > plain.imputation(flags).mean[0, 0] + 3
+
+
+@pytest.mark.parametrize("engine", ["svi", "nuts"])
+def test_other_engines_have_no_nugget(engine):
+    inputs, columns = read_inputs(hours(24 * 5))
+    settings = CGP("poisson", engine=engine).get_params(deep=False)
+    assert design_for(settings, (Poisson(),), columns, inputs).nugget is None

@@ -209,9 +209,8 @@ def test_values_keep_their_kind():
 def test_a_posterior_of_draws_can_be_in_a_file(model):
     posterior = model.posterior_
     draws = {role: np.ones((5, *w.mean.shape)) for role, w in posterior.weights.items()}
-    drawn = DrawnPosterior(
-        posterior.model, posterior.inducing, posterior.weights, posterior.jitter, draws
-    )
+    own = (posterior.model, posterior.inducing, posterior.weights, posterior.jitter)
+    drawn = DrawnPosterior(*own, draws=draws)
     again = roundtrip(drawn)
     assert type(again) is DrawnPosterior
     assert eqx.tree_equal(

@@ -36,7 +36,7 @@ def as_drawn(posterior, count=COUNT):
     noise = posterior.noise(np.random.default_rng(1), 0, count)
     draws = eqx.filter_jit(Posterior._drawn_weights)(posterior, noise.weights)
     fields = (posterior.model, posterior.inducing, posterior.weights, posterior.jitter)
-    return DrawnPosterior(*fields, draws)
+    return DrawnPosterior(*fields, draws=draws)
 
 
 def joint_draws(posterior, seed):
@@ -100,13 +100,43 @@ def test_a_seed_draws_the_same_weights_for_any_rows(fitted):
     assert [noise.rest["mean"][0].shape[2] for noise in (few, many)] == [2, 9]
 
 
+def test_draws_of_a_nugget_have_its_moments():
+    """At cells that were seen, which tell their own; and at new ones, which tell nothing."""
+    task = small.scattered(missing=0.0)
+    with jax.enable_x64(True):
+        posterior, _ = natural.fit(task, NaturalSettings(learn=False))
+        count, rows = 20_000, len(task.inputs)
+        noise = posterior.noise(np.random.default_rng(0), rows, count)
+        for seen in (None, posterior.sites):
+            mean, variance = eqx.filter_jit(Posterior.latent)(posterior, task.inputs, seen)
+            drawn = eqx.filter_jit(Posterior.draw)(posterior, noise, task.inputs, count, seen)
+            np.testing.assert_allclose(drawn["mean"].mean(axis=0), mean["mean"], atol=0.02)
+            spread = np.var(drawn["mean"], axis=0)
+            np.testing.assert_allclose(spread, variance["mean"], rtol=0.06, atol=1e-4)
+
+
+def test_the_nugget_of_a_new_row_is_not_that_of_the_same_inputs_in_training():
+    task = small.scattered(missing=0.0)
+    with jax.enable_x64(True):
+        posterior, _ = natural.fit(task, NaturalSettings(learn=False))
+        (_, new), (_, known) = (
+            eqx.filter_jit(Posterior.latent)(posterior, task.inputs, seen)
+            for seen in (None, posterior.sites)
+        )
+        own = posterior.model.priors["mean"].nugget.variance(task.inputs)[0]
+    assert np.all(new["mean"][:, 1] > own[:, 1])
+    assert np.all(known["mean"][:, 1] < new["mean"][:, 1])
+    # The Gaussian has none.
+    np.testing.assert_allclose(known["mean"][:, 0], new["mean"][:, 0])
+
+
 @pytest.fixture(scope="module")
 def chains():
     """Six hundred draws of two roles, one chain after the other, each numbered."""
     numbers = np.arange(600.0).reshape(600, 1, 1)
     nothing: Any = None
     draws: Any = {"mean": numbers, "scale": 10.0 * numbers}
-    return DrawnPosterior(nothing, {}, {}, np.zeros(()), draws)
+    return DrawnPosterior(nothing, {}, {}, np.zeros(()), draws=draws)
 
 
 def pick(posterior, seed, count):

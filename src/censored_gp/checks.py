@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from censored_gp.defaults import default_kernels
+from censored_gp.defaults import default_kernels, default_nugget
 from censored_gp.inference import ENGINES
 from censored_gp.inputs import Columns, read_inputs
 from censored_gp.kernels import Kernel
@@ -157,7 +157,8 @@ def design_for(
         for role, given in wanted.items()
     }
     # The other engines have no way to tell a nugget from what their rows share.
-    nugget = wanted["mean"] is None and settings["engine"] == "natural"
+    alone = wanted["mean"] is None and settings["engine"] == "natural"
+    nugget = default_nugget(columns, inputs) if alone else None
     return Design(likelihoods, kernels, settings["coupled"], settings["rank"], nugget)
 
 

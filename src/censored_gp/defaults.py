@@ -16,6 +16,7 @@ from jaxtyping import Float
 from censored_gp.inputs import Columns
 from censored_gp.kernels import RBF, Kernel, Periodic
 from censored_gp.kernels.spacing import spacing
+from censored_gp.model import Cycle
 
 HOURS = {"day": 24.0, "week": 168.0, "year": 8766.0}
 STEPS_PER_CYCLE = 4
@@ -31,6 +32,13 @@ LENGTHS_CARRIED = 2
 five sixths of its variance), ..."""
 FASTER = 4
 """... where the slow part is at least so many times as long."""
+
+MOST_BUMPS = 8
+"""Parts of a cycle whose nuggets differ, ..."""
+LEAST_BUMPS = 3
+"""... with fewer of which there is no cycle to speak of; ..."""
+ROWS_A_BUMP = 30
+"""... each with so many rows to tell its size from."""
 
 
 def default_kernels(
@@ -54,15 +62,34 @@ def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list
     An observation says far less of its noise than of its mean, and a flexible noise would make
     itself nought wherever the mean happens to meet the data (counts of zero at night).
     """
-    span, step = float(np.ptp(hours)), spacing(hours)
-    cycles: list[Kernel] = [
-        Periodic(period, columns=column)
-        for period in HOURS.values()
-        if REPEATS * period <= span + step and STEPS_PER_CYCLE * step <= period
-    ]
+    cycles: list[Kernel] = [Periodic(period, columns=column) for period in _cycles(hours)]
     if role != "mean" and cycles:
         return cycles[:1]
     return [*cycles, RBF(_slow(hours), columns=column)]
+
+
+def _cycles(hours: Float[np.ndarray, "N"]) -> list[float]:
+    """Return the periods that the spacing of hours resolves and their span repeats."""
+    span, step = float(np.ptp(hours)), spacing(hours)
+    return [
+        period
+        for period in HOURS.values()
+        if REPEATS * period <= span + step and STEPS_PER_CYCLE * step <= period
+    ]
+
+
+def default_nugget(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Cycle:
+    """Return over what a nugget of means may change: the shortest cycle of time, if there is one.
+
+    That is what the noise of other families has.
+    """
+    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
+    cycles = _cycles(inputs[:, times[0]]) if times else []
+    if not cycles:
+        return Cycle()
+    steps = int(cycles[0] / spacing(inputs[:, times[0]]))
+    bumps = min(MOST_BUMPS, steps, len(inputs) // ROWS_A_BUMP)
+    return Cycle(times[0], cycles[0], bumps) if bumps >= LEAST_BUMPS else Cycle()
 
 
 def _slow(hours: Float[np.ndarray, "N"]) -> float:

@@ -57,7 +57,7 @@ HOMES = {
     "readings": ("Spec",),
     "observations": ("Observations",),
     "model": ("Model", "Units"),
-    "prior": ("Inducing", "LMC"),
+    "prior": ("Inducing", "LMC", "Nugget"),
     "posterior": ("DrawnPosterior", "Posterior", "Weights"),
     "sites": ("Sites",),
     "inference.report": ("Report",),

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,6 +30,7 @@ from censored_gp.observations import Observations
 from censored_gp.prior import (
     LMC,
     Inducing,
+    Nugget,
     features,
     greedy_inducing,
     in_blocks,
@@ -51,6 +53,14 @@ NUGGET = 0.3
 """Starting standard deviation of a nugget, in units of that of the latent function of its mean."""
 
 
+class Cycle(NamedTuple):
+    """Over what the nugget of a mean may change: bumps of one, for one that is the same always."""
+
+    column: int = 0
+    period: float = 1.0
+    bumps: int = 1
+
+
 @dataclasses.dataclass(frozen=True)
 class Design:
     """What the model consists of, before any data: likelihoods, kernels and couplings by role."""
@@ -63,8 +73,8 @@ class Design:
     rank: int | Mapping[str, int | Sequence[int]] | None = None
     """R_q of every kernel, or by role (one, or one for each kernel); None: as many as outputs, at
     most `MOST_LATENT`."""
-    nugget: bool = False
-    """Whether means of families that ask for it have a part independent from row to row."""
+    nugget: Cycle | None = None
+    """Over which means of families that ask for it have a part that is every row's own."""
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""
@@ -152,8 +162,10 @@ def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
         ranks = design.ranks(role, len(outputs)) if blocks == 1 else (1,) * len(kernels)
         factors = [correlation_factor(within, rank) for rank in ranks]
         mixing = [spread[:, None] * (factor if blocks == 1 else 1.0) for factor in factors]
-        nugget = _starting_nugget(design, outputs, spread) if role == "mean" and kernels else None
-        priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks, nugget)
+        priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks)
+        if role == "mean" and kernels:
+            nugget = _starting_nugget(design, outputs, spread, blocks)
+            priors[role] = dataclasses.replace(priors[role], nugget=nugget)
     return Model(priors, design.likelihoods)
 
 
@@ -190,14 +202,18 @@ def _role_start(
 
 
 def _starting_nugget(
-    design: Design, outputs: tuple[int, ...], spread: Float[np.ndarray, "D"]
-) -> Float[np.ndarray, "D"] | None:
+    design: Design, outputs: tuple[int, ...], spread: Float[np.ndarray, "D"], blocks: int
+) -> Nugget | None:
     """Return the nuggets of means: none for families that do not ask for one, and there it stays.
 
     The slope in a standard deviation that is nought is nought.
     """
     asked = np.array([design.likelihoods[d].nugget for d in outputs])
-    return NUGGET * spread * asked if design.nugget and asked.any() else None
+    if design.nugget is None or not asked.any():
+        return None
+    column, period, bumps = design.nugget
+    size = np.repeat((NUGGET * spread * asked)[:, None], bumps, axis=1)
+    return Nugget(size.reshape(blocks, len(outputs) // blocks, bumps), column, period)
 
 
 def _starting_lmc(
@@ -206,14 +222,12 @@ def _starting_lmc(
     mean: Float[np.ndarray, "D"],
     outputs: tuple[int, ...],
     blocks: int,
-    nugget: Float[np.ndarray, "D"] | None,
 ) -> LMC:
     """Put the outputs of a role in blocks and spread the prior variance over its kernels."""
     shares = tuple(
         (own / np.sqrt(len(kernels))).reshape(blocks, len(outputs) // blocks, -1) for own in mixing
     )
-    nugget = None if nugget is None else nugget.reshape(blocks, -1)
-    return LMC(in_blocks(kernels, blocks), shares, mean.reshape(blocks, -1), outputs, nugget)
+    return LMC(in_blocks(kernels, blocks), shares, mean.reshape(blocks, -1), outputs)
 
 
 def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "D D"]:
@@ -299,7 +313,7 @@ def _draw_role(
     drawn = lmc.mean[:, None] + jnp.einsum("bnm,bdrm,brm->bnd", phi, loading, weights)
     if lmc.nugget is not None:
         own = jax.random.normal(jax.random.fold_in(key, 1), drawn.shape)
-        drawn = drawn + jnp.asarray(lmc.nugget)[:, None] * own
+        drawn = drawn + jnp.sqrt(lmc.nugget.variance(inputs)) * own
     return jnp.moveaxis(drawn, 0, 1).reshape(len(inputs), -1)
 
 

@@ -83,7 +83,7 @@ def latent_marginals(
     if shape.nugget is None:
         return mean, variance
     if seen is None:
-        return mean, variance + jnp.square(shape.nugget)[:, None]
+        return mean, variance + shape.nugget
     own = with_nugget(Spread(mean, variance - shape.left_out), seen, shape.nugget)
     return own.mean, own.variance + shape.left_out
 
@@ -97,7 +97,7 @@ def nugget_values(
     """Return gamma for drawn functions without what the features leave out: a nugget is added."""
     nugget = jnp.asarray(shape.nugget)
     if seen is None:
-        return functions + nugget[:, None] * normals
+        return functions + jnp.sqrt(nugget) * normals
     own = with_nugget(Spread(functions, jnp.zeros(())), seen, nugget)
     return own.mean + jnp.sqrt(own.variance) * normals
 
@@ -166,13 +166,15 @@ class Posterior(eqx.Module):
             self.model.priors[role], self.inducing[role], jnp.asarray(inputs), self.jitter
         )
 
-    def latent(self, inputs: Float[AnyArray, "N C"], seen: Seen) -> tuple[Latent, Latent]:
+    def latent(
+        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None
+    ) -> tuple[Latent, Latent]:
         """Return means and variances of the latent parameters at the inputs."""
         mean, variance = {}, {}
         for role, lmc in self.model.priors.items():
             if lmc.varies:
                 shape = self._geometry(role, inputs)
-                both = latent_marginals(shape, self.weights[role], seen.get(role))
+                both = latent_marginals(shape, self.weights[role], (seen or {}).get(role))
                 mean[role], variance[role] = (flat(part) for part in both)
             else:
                 mean[role] = lmc.constant(len(inputs))
@@ -193,7 +195,9 @@ class Posterior(eqx.Module):
         means, variances = zip(*found, strict=True)
         return jnp.stack([flat(m) for m in means]), jnp.stack([flat(v) for v in variances])
 
-    def nodes(self, inputs: Float[AnyArray, "N C"], seen: Seen) -> tuple[Latent, Float[Array, "S"]]:
+    def nodes(
+        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None
+    ) -> tuple[Latent, Float[Array, "S"]]:
         """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14)."""
         roles = list(self.model.priors)
         varying = tuple(self.model.priors[role].varies for role in roles)
@@ -225,14 +229,16 @@ class Posterior(eqx.Module):
         }
         return Noise(weights, rest, nugget)
 
-    def draw(self, noise: Noise, inputs: Float[AnyArray, "N C"], seen: Seen, count: int) -> Latent:
+    def draw(
+        self, noise: Noise, inputs: Float[AnyArray, "N C"], count: int, seen: Seen | None = None
+    ) -> Latent:
         """Draw the latent parameters jointly over rows and outputs."""
         rest = {
             role: self._left_out(role, jnp.asarray(inputs), normals)
             for role, normals in noise.rest.items()
         }
         weights = self._drawn_weights(noise.weights)
-        return self._functions(weights, inputs, rest, count, noise.nugget, seen)
+        return self._functions(weights, inputs, rest, count, noise.nugget, seen or {})
 
     def _functions(
         self,
@@ -293,7 +299,9 @@ class DrawnPosterior(Posterior):
 
     draws: dict[str, Float[Array, "S B W"]] = eqx.field(default_factory=dict)
 
-    def nodes(self, inputs: Float[AnyArray, "N C"], seen: Seen) -> tuple[Latent, Float[Array, "S"]]:
+    def nodes(
+        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None
+    ) -> tuple[Latent, Float[Array, "S"]]:
         """Return the latent values of every draw, all of equal weight.
 
         A node is about one row at a time, so what the features leave out need not be joint.
@@ -304,7 +312,7 @@ class DrawnPosterior(Posterior):
             left_out = self._geometry(role, inputs).left_out
             rest[role] = jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
         # This engine knows no nuggets.
-        latent = self._functions(kept, inputs, rest, count, {}, seen)
+        latent = self._functions(kept, inputs, rest, count, {}, {})
         return latent, jnp.full(count, 1.0 / count)
 
     def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:

@@ -38,10 +38,10 @@ def _latent(
 
 @compiled
 def _draw_latent(
-    posterior: Posterior, noise: Noise, inputs: Float[AnyArray, "N C"], seen: Seen, count: int
+    posterior: Posterior, noise: Noise, inputs: Float[AnyArray, "N C"], count: int, seen: Seen
 ) -> Latent:
     """Draw latent values by role, jointly over rows and outputs."""
-    return posterior.draw(noise, inputs, seen, count)
+    return posterior.draw(noise, inputs, count, seen)
 
 
 class Prediction(Nodes):
@@ -210,7 +210,7 @@ class Prediction(Nodes):
             inputs = pad(self._inputs, bucket(size) - size)
             noise = self._posterior.noise(random, len(inputs), count)
             seen = self._seen_of(slice(size), len(inputs))
-            latent = _draw_latent(self._posterior, noise, inputs, seen, count)
+            latent = _draw_latent(self._posterior, noise, inputs, count, seen)
         else:
             latent = self._draw_nodes(random, count)
         drawn = np.empty((count, *self.shape))

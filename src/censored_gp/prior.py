@@ -49,6 +49,40 @@ class Inducing(eqx.Module):
         return int(np.sum(self.mask))
 
 
+class Nugget(eqx.Module):
+    """What each row has of its own, in no other row's likeness: its standard deviations.
+
+    Its variance may change over a cycle of time. It is then a sum of bumps that are equally spaced
+    over the cycle, and that add up to one where they are of equal size.
+    """
+
+    size: Float[AnyArray, "B D J"]
+    """Standard deviations at the middle of each bump; signs are free, like those of the mixing."""
+    column: int = eqx.field(static=True, default=0)
+    period: float = eqx.field(static=True, default=1.0)
+
+    def bumps(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "N J"]:
+        """Return by how much each bump counts at the inputs: cos^2, and nought beyond the next."""
+        count = np.shape(self.size)[2]
+        if count == 1:
+            return jnp.ones((len(inputs), 1))
+        phase = jnp.asarray(inputs)[:, self.column, None] * (count / self.period)
+        apart = jnp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
+        return jnp.cos(0.5 * jnp.pi * jnp.minimum(apart, 1.0)) ** 2
+
+    def variance(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "B N D"]:
+        """Return the variance at the inputs."""
+        return jnp.einsum("nj,bdj->bnd", self.bumps(inputs), jnp.square(jnp.asarray(self.size)))
+
+    def information(
+        self, inputs: Float[AnyArray, "N C"], rows: Float[Array, "B N D"]
+    ) -> Float[Array, "B D J J"]:
+        """Return the information about the sizes, from that of each row about its variance."""
+        bumps, size = self.bumps(inputs), 2.0 * jnp.asarray(self.size)
+        pairs = jnp.einsum("nj,nk,bnd->bdjk", bumps, bumps, rows)
+        return pairs * size[..., None] * size[..., None, :]
+
+
 class Features(NamedTuple):
     """What a set of inputs looks like to the latent weights, for each of B blocks."""
 
@@ -70,9 +104,7 @@ class LMC(eqx.Module):
     mixing: tuple[Float[AnyArray, "B D R"], ...]
     mean: Float[AnyArray, "B D"]
     outputs: tuple[int, ...] = eqx.field(static=True)
-    nugget: Float[AnyArray, "B D"] | None = None
-    """Standard deviation of what is independent from row to row; its sign is free, like those of
-    the mixing coefficients."""
+    nugget: Nugget | None = None
 
     @property
     def varies(self) -> bool:
@@ -310,7 +342,8 @@ class Geometry(NamedTuple):
     loading: Float[Array, "B D R M"]
     mean: Float[Array, "B D"]
     left_out: Float[Array, "B N D"]
-    nugget: Float[Array, "B D"] | None = None
+    nugget: Float[Array, "B N D"] | None = None
+    """Variance that is every row's own."""
 
 
 def geometry(
@@ -322,7 +355,7 @@ def geometry(
     """Compute features and loadings of a role that varies."""
     phi, rest = features(lmc, inducing, inputs, jitter)
     mean = jnp.asarray(lmc.mean)
-    nugget = None if lmc.nugget is None else jnp.asarray(lmc.nugget)
+    nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
     return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest), nugget)
 
 

@@ -1,12 +1,12 @@
-"""Gaussian sites, and a nugget: what is independent from row to row, known without inducing inputs.
+"""Gaussian sites, and what they say where part of a latent value belongs to its row alone.
 
 A site stands for what an observation says of its latent value, exp(h gamma - Lambda gamma^2 / 2).
-With a nugget the latent value is gamma = f + e, of a function f and of e ~ N(0, s^2) that no other
+With a nugget the latent value is gamma = f + e, of a function f and of e ~ N(0, c) that no other
 row shares. Given the sites everything is Gaussian, and e can be integrated out row by row:
 
-    the site of f itself:   Lambda / w  and  h / w,                          w = 1 + s^2 Lambda,
-    gamma given f:          N((f + s^2 h) / w, s^2 / w),
-    divergence of e:        (1 / w - 1 + log w + s^2 E[(h - Lambda f)^2] / w^2) / 2.
+    the site of f itself:   Lambda / w  and  h / w,                          w = 1 + c Lambda,
+    gamma given f:          N((f + c h) / w, c / w),
+    divergence of e:        (1 / w - 1 + log w + c E[(h - Lambda f)^2] / w^2) / 2.
 
 So a nugget costs next to nothing. As a kernel (`White`) it would need an inducing input at every
 row.
@@ -38,48 +38,38 @@ class Spread(NamedTuple):
     variance: Float[Array, "... B N D"]
 
 
-def _weight(
-    sites: Sites, nugget: Float[AnyArray, "B D"]
-) -> tuple[Float[Array, "B 1 D"], Float[Array, "B N D"]]:
-    """Return s^2 and w = 1 + s^2 Lambda."""
-    variance = jnp.square(jnp.asarray(nugget))[:, None]
-    return variance, 1.0 + variance * sites.precision
-
-
-def of_functions(sites: Sites, nugget: Float[AnyArray, "B D"] | None) -> Sites:
-    """Return what sites of gamma = f + e say of f."""
+def of_functions(sites: Sites, nugget: Float[Array, "B N D"] | None) -> Sites:
+    """Return what sites of gamma = f + e say of f; the nugget is given by its variance."""
     if nugget is None:
         return sites
-    _, weight = _weight(sites, nugget)
+    weight = 1.0 + nugget * sites.precision
     return Sites(sites.linear / weight, sites.precision / weight)
 
 
-def with_nugget(f: Spread, sites: Sites, nugget: Float[AnyArray, "B D"]) -> Spread:
+def with_nugget(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Spread:
     """Return means and variances of gamma = f + e where it has sites."""
-    variance, weight = _weight(sites, nugget)
-    mean = (f.mean + variance * sites.linear) / weight
-    return Spread(mean, f.variance / weight**2 + variance / weight)
+    weight = 1.0 + nugget * sites.precision
+    mean = (f.mean + nugget * sites.linear) / weight
+    return Spread(mean, f.variance / weight**2 + nugget / weight)
 
 
-def nugget_divergence(f: Spread, sites: Sites, nugget: Float[AnyArray, "B D"]) -> Float[Array, ""]:
+def nugget_divergence(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Float[Array, ""]:
     """Return the divergence of e from its prior given f, in the mean over f, of all rows."""
-    variance, weight = _weight(sites, nugget)
+    weight = 1.0 + nugget * sites.precision
     residual = sites.linear - sites.precision * f.mean
     squared = residual**2 + sites.precision**2 * f.variance
-    return 0.5 * jnp.sum(1.0 / weight - 1.0 + jnp.log(weight) + variance * squared / weight**2)
+    return 0.5 * jnp.sum(1.0 / weight - 1.0 + jnp.log(weight) + nugget * squared / weight**2)
 
 
 def nugget_slope(
-    f: Spread, sites: Sites, nugget: Float[AnyArray, "B D"]
-) -> tuple[Float[Array, "B D"], Float[Array, "B D"]]:
-    """Return the slope in s of log Z, the evidence of the sites, and what it says of s.
+    f: Spread, sites: Sites, nugget: Float[Array, "B N D"]
+) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
+    """Return the slope in c of log Z, the evidence of the sites, and what each row tells of its c.
 
-    With S the covariance of sites under the prior, these are s sum(alpha^2 - S^-1_nn) and
-    2 s^2 sum((S^-1_nn)^2): the information that rows have each on its own.
+    With S the covariance of sites under the prior, and alpha = S^-1 times their distance from the
+    mean, these are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
     """
     own = of_functions(sites, nugget)
-    alpha = own.linear - own.precision * f.mean
-    inverse = own.precision - own.precision**2 * f.variance
-    s = jnp.asarray(nugget)
-    slope = s * jnp.sum(alpha**2 - inverse, axis=1)
-    return slope, 2.0 * s**2 * jnp.sum(inverse**2, axis=1)
+    alpha = jnp.asarray(own.linear - own.precision * f.mean)
+    inverse = jnp.asarray(own.precision - own.precision**2 * f.variance)
+    return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2

@@ -110,7 +110,24 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
         spread = np.sqrt(np.diagonal(part.matrix))
         sizes = ", ".join(f"{n} {s:.3g}" for n, s in zip(part.outputs, spread, strict=True))
         lines.append(f"  {part.kernel}, standard deviation {sizes}")
+    if lmc.nugget is not None:
+        spread = np.abs(np.asarray(lmc.nugget.size)).reshape(len(lmc.outputs), -1)
+        own = [
+            f"{estimator.output_names_[d]} {_range(sizes)}"
+            for d, sizes in zip(lmc.outputs, spread, strict=True)
+            if sizes.any()
+        ]
+        lines.append(f"  what every row has of its own, standard deviation {', '.join(own)}")
     return lines
+
+
+def _range(sizes: Float[np.ndarray, "J"]) -> str:
+    """Return one size, or how far several reach.
+
+    >>> _range(np.array([0.25])), _range(np.array([0.1, 0.5, 0.3]))
+    ('0.25', '0.1 to 0.5')
+    """
+    return f"{sizes[0]:.3g}" if len(sizes) == 1 else f"{sizes.min():.3g} to {sizes.max():.3g}"
 
 
 def _rows(matrix: Float[np.ndarray, "D D"], names: tuple[str, ...]) -> list[str]:

@@ -11,12 +11,12 @@ from scipy.stats import multivariate_normal
 import small
 from censored_gp.inference import climb, growth, natural
 from censored_gp.inference.climb import NaturalSettings
-from censored_gp.inference.elbo import Sites
 from censored_gp.inference.task import Task
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
 from censored_gp.model import Design, starting_model
 from censored_gp.prior import from_free, grams
+from censored_gp.sites import Sites
 
 ROWS = 200
 TIME = np.arange(float(ROWS))

@@ -38,6 +38,9 @@ def covariance_and_mean(lmc, inputs):
     for kernel, b in zip(lmc.kernels, lmc.coregionalization, strict=True):
         gram = grams(kernel, inputs, blocks)
         total += jnp.einsum("bde,bnm->bdnem", b, gram).reshape(blocks, size, size)
+    if lmc.nugget is not None:
+        own = jnp.swapaxes(lmc.nugget.variance(inputs), 1, 2).reshape(blocks, size)
+        total += own[:, :, None] * jnp.eye(size)
     return total, jnp.repeat(lmc.mean, len(inputs), axis=1)
 
 
@@ -79,7 +82,8 @@ def found_and_expected(task):
 def gradient_and_information(free, sites, problem):
     found = evaluate_compiled(free, sites, problem, JITTER)
     known = information_compiled(free, sites, found.weights, problem, JITTER)
-    return to_vector(found.gradient), information.assemble(free, known, found.scores)
+    matrix = information.assemble(free, known, found.scores, found.nuggets)
+    return to_vector(found.gradient), matrix
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,25 @@ def test_information_is_that_of_the_textbook(case):
     )
     kept = np.ix_(varying > 0, varying > 0)
     np.testing.assert_allclose(found[kept], expected[kept], rtol=1e-5, atol=1e-6 * expected.max())
+
+
+def test_information_about_nuggets_is_that_of_rows_which_share_little():
+    """It leaves out what rows have in common: then it is the textbook's, and never more."""
+    task = small.scattered(rows=9, missing=0.0)
+    for scale, tolerance in ((1e-3, 1e-4), (1.0, None)):
+        lmc = task.model.priors["mean"]
+        mixing = tuple(scale * a for a in lmc.mixing)
+        priors = task.model.priors | {"mean": dataclasses.replace(lmc, mixing=mixing)}
+        other = dataclasses.replace(task, model=task.with_priors(priors))
+        free, found, expected = found_and_expected(other)
+        places = from_vector(np.arange(len(found)), free)["mean"].nugget.size.astype(int)
+        # The Gaussian asks for none.
+        assert not found[places[0, 0]].any()
+        own = np.ix_(places[0, 1], places[0, 1])
+        if tolerance:
+            np.testing.assert_allclose(found[own], expected[own], rtol=tolerance)
+        else:
+            assert np.all(expected[own] >= found[own])
 
 
 def test_many_lengthscales_share_the_curvature_along_all_of_them():

@@ -114,7 +114,8 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         if not lmc.varies:
             continue
         prior = np.sum([np.sum(np.square(a), axis=2) for a in lmc.mixing], axis=0)
-        prior = prior if lmc.nugget is None else prior + np.square(lmc.nugget)
+        if lmc.nugget is not None:
+            prior = prior + np.mean(np.square(lmc.nugget.size), axis=2)
         shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
         precision = np.broadcast_to(1.0 / prior[:, None], shape) * problem.real_rows[:, None]
         sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)

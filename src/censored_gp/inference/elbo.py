@@ -86,7 +86,7 @@ class Evaluation(NamedTuple):
     scores: dict[str, Float[Array, "B D"]]
     """Squared slopes in the means of the roles without kernels, summed over rows: as these are
     independent draws of the score, its empirical information."""
-    nuggets: dict[str, Float[Array, "B D"]]
+    nuggets: dict[str, Float[Array, "B D J J"]]
     """The information about the nuggets of the roles that have some."""
 
 
@@ -151,7 +151,7 @@ class RoleState(NamedTuple):
     """Derivative of log Z in the geometry; that in what is left out is not known yet."""
     pull: Callable[[Geometry], tuple[LMC, ...]]
     """Turns a derivative in the geometry into one in the free hyper-parameters."""
-    nugget: Float[Array, "B D"] | None = None
+    nugget: Float[Array, "B D J J"] | None = None
     """The information about the nuggets."""
 
 
@@ -177,9 +177,10 @@ def role_state(
     weights, divergence = solve_weights(precision, linear)
     gamma, cotangent = Spread(*marginals(shape, weights)), surrogate_cotangent(shape, weights, own)
     information = None
-    if shape.nugget is not None:
+    if free.nugget is not None and shape.nugget is not None:
         f = gamma._replace(variance=gamma.variance - shape.left_out)
-        slope, information = nugget_slope(f, sites, shape.nugget)
+        slope, rows = nugget_slope(f, sites, shape.nugget)
+        information = free.nugget.information(inputs, rows)
         divergence = divergence + nugget_divergence(f, sites, shape.nugget)
         gamma = with_nugget(f, sites, shape.nugget)
         gamma = gamma._replace(variance=gamma.variance + shape.left_out)

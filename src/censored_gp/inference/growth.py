@@ -77,7 +77,9 @@ def lacking(
     """Return the spare kernel that promises most, if it promises enough."""
     if not spare or ROLE not in sites:
         return None
-    linear, precision = map(np.asarray, of_functions(sites[ROLE], free[ROLE].nugget))
+    own = free[ROLE].nugget
+    nugget = None if own is None else own.variance(problem.inputs)
+    linear, precision = map(np.asarray, of_functions(sites[ROLE], nugget))
     rows = _stretch(problem, spare[0], precision)
     prior, spares = _covariances(free[ROLE], tuple(spare), problem.inputs[rows])
     prior, spares = np.asarray(prior), [np.asarray(gram) for gram in spares]

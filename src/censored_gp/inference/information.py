@@ -74,7 +74,8 @@ def role_information(
     """Return the information about one role that varies."""
     wide = features_and_slopes(free, inducing, jnp.asarray(inputs), jitter)
     of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
-    precision = jnp.asarray(of_functions(sites, free.nugget).precision)
+    nugget = None if free.nugget is None else free.nugget.variance(inputs)
+    precision = jnp.asarray(of_functions(sites, nugget).precision)
     return jax.vmap(of_block)(wide, loadings(free, inducing), precision, weights.covariance)
 
 
@@ -164,7 +165,7 @@ def assemble(
     free: Roles,
     found: dict[str, Information],
     scores: Mapping[str, Float[AnyArray, "B D"]],
-    nuggets: Mapping[str, Float[AnyArray, "B D"]],
+    nuggets: Mapping[str, Float[AnyArray, "B D J J"]],
 ) -> Float[np.ndarray, "P P"]:
     """Put the information of all roles in one matrix over the vector of hyper-parameters.
 
@@ -175,9 +176,13 @@ def assemble(
     # Where in the vector each number of every role is.
     places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(count), free))
     total = np.zeros((count, count))
-    alone = [(places[role].mean, own) for role, own in scores.items()]
-    for index, own in alone + [(places[role].nugget, own) for role, own in nuggets.items()]:
-        total[np.ravel(index), np.ravel(index)] = np.ravel(own)
+    for role, own in scores.items():
+        index = places[role].mean.ravel()
+        total[index, index] = np.ravel(own)
+    for role, own in nuggets.items():
+        for at in np.ndindex(own.shape[:2]):
+            index = places[role].nugget.size[at]
+            total[np.ix_(index, index)] = np.asarray(own)[at]
     for role, own in found.items():
         for block, index in enumerate(places[role].mean):
             total += _of_loadings(free[role], places[role], np.asarray(own.loading), block, count)

@@ -204,7 +204,7 @@ def held_out_score(
     key: Key[Array, ""],
 ) -> Float[Array, ""]:
     """Return the log density of held-out cells, -NLPD, as a mixture over samples of q."""
-    mean, variance = posterior.latent(inputs, {})
+    mean, variance = posterior.latent(inputs)
     varies, total = _varies(posterior.model.priors), jnp.zeros(())
     for part, own in zip(terms, jax.random.split(key, len(terms)), strict=True):
         logs = sampled_log_likelihood(part, mean, variance, varies, own, VALIDATION_SAMPLES)
