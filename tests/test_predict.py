@@ -198,7 +198,7 @@ def test_latent_functions_of_any_number_of_rows_share_a_program(prediction, post
     shapes = []
     honest = predict._latent
     monkeypatch.setattr(
-        predict, "_latent", lambda p, inputs: (shapes.append(inputs.shape), honest(p, inputs))[1]
+        predict, "_latent", lambda p, x, seen: (shapes.append(x.shape), honest(p, x, seen))[1]
     )
     monkeypatch.setattr("censored_gp.nodes.MOST_ROWS", 3)
     whole, _ = prediction.latent()

@@ -26,11 +26,11 @@ from jaxtyping import Array, Float, Key
 
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
+from censored_gp.nugget import Nugget
 from censored_gp.observations import Observations
 from censored_gp.prior import (
     LMC,
     Inducing,
-    Nugget,
     features,
     greedy_inducing,
     in_blocks,

@@ -121,7 +121,14 @@ def flat(blocked: Float[Array, "B N D"]) -> Float[Array, "N O"]:
     return jnp.moveaxis(blocked, 0, 1).reshape(blocked.shape[1], -1)
 
 
-def functions_of(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array, "S B N D"]:
+def functions_of(
+    shape: Geometry, weights: Float[Array, "S B W"], rest: Float[Array, "#S B N D"]
+) -> Float[Array, "S N O"]:
+    """Return gamma for given weights, and given values of what the features leave out."""
+    return jax.vmap(flat)(carried(shape, weights) + rest)
+
+
+def carried(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array, "S B N D"]:
     """Return what the features make of given weights."""
     blocks, _, rank, size = shape.loading.shape
     drawn = weights.reshape(-1, blocks, rank, size)
@@ -254,7 +261,7 @@ class Posterior(eqx.Module):
         for role, lmc in self.model.priors.items():
             if lmc.varies:
                 shape = self._geometry(role, inputs)
-                drawn = functions_of(shape, weights[role])
+                drawn = carried(shape, weights[role])
                 if role in nugget:
                     drawn = nugget_values(shape, drawn, seen.get(role), nugget[role])
                 found[role] = jax.vmap(flat)(drawn + rest[role])

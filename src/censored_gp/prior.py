@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float
 
 from censored_gp.kernels import Kernel, distinct_rows
 from censored_gp.linalg import cholesky, inverse_lower, solve_lower
+from censored_gp.nugget import Nugget
 from censored_gp.runtime import AnyArray, bucket
 
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
@@ -47,40 +48,6 @@ class Inducing(eqx.Module):
     def size(self) -> int:
         """The number of real inducing inputs."""
         return int(np.sum(self.mask))
-
-
-class Nugget(eqx.Module):
-    """What each row has of its own, in no other row's likeness: its standard deviations.
-
-    Its variance may change over a cycle of time. It is then a sum of bumps that are equally spaced
-    over the cycle, and that add up to one where they are of equal size.
-    """
-
-    size: Float[AnyArray, "B D J"]
-    """Standard deviations at the middle of each bump; signs are free, like those of the mixing."""
-    column: int = eqx.field(static=True, default=0)
-    period: float = eqx.field(static=True, default=1.0)
-
-    def bumps(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "N J"]:
-        """Return by how much each bump counts at the inputs: cos^2, and nought beyond the next."""
-        count = np.shape(self.size)[2]
-        if count == 1:
-            return jnp.ones((len(inputs), 1))
-        phase = jnp.asarray(inputs)[:, self.column, None] * (count / self.period)
-        apart = jnp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
-        return jnp.cos(0.5 * jnp.pi * jnp.minimum(apart, 1.0)) ** 2
-
-    def variance(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "B N D"]:
-        """Return the variance at the inputs."""
-        return jnp.einsum("nj,bdj->bnd", self.bumps(inputs), jnp.square(jnp.asarray(self.size)))
-
-    def information(
-        self, inputs: Float[AnyArray, "N C"], rows: Float[Array, "B N D"]
-    ) -> Float[Array, "B D J J"]:
-        """Return the information about the sizes, from that of each row about its variance."""
-        bumps, size = self.bumps(inputs), 2.0 * jnp.asarray(self.size)
-        pairs = jnp.einsum("nj,nk,bnd->bdjk", bumps, bumps, rows)
-        return pairs * size[..., None] * size[..., None, :]
 
 
 class Features(NamedTuple):

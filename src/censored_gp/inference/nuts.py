@@ -27,14 +27,7 @@ from censored_gp.inference.report import Report
 from censored_gp.inference.task import Task
 from censored_gp.inference.terms import Terms, collect_terms
 from censored_gp.linalg import cholesky
-from censored_gp.posterior import (
-    DrawnPosterior,
-    Latent,
-    Posterior,
-    Weights,
-    flat,
-    functions_of,
-)
+from censored_gp.posterior import DrawnPosterior, Latent, Posterior, Weights, functions_of
 from censored_gp.prior import Geometry, geometry
 
 try:
@@ -90,7 +83,8 @@ class Target(eqx.Module):
         found = dict(self.constants)
         for role, weights in self.weights(position).items():
             shape = self.shapes[role]
-            found[role] = flat(functions_of(shape, weights[None])[0])
+            nothing = jnp.zeros((1, *shape.left_out.shape))
+            found[role] = functions_of(shape, weights[None], nothing)[0]
         return found
 
     def __call__(self, position: Position) -> Float[Array, ""]:
