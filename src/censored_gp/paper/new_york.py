@@ -137,7 +137,7 @@ def run(settings: Settings) -> dict[str, float]:
     prediction = model.predict_distribution(data.inputs(*weather, rows=data.test)).of_outputs([0])
     truth = data.truth[data.test, 0]
     return scores(prediction, truth) | {
-        "crps": sampled_crps(prediction, truth),
+        "crps": sampled_crps(prediction, truth, seed=int(settings["draw"])),
         "ratio": float(prediction.mean[:, 0].sum() / truth.sum()),
         **_of_censored_hours(model, data, weather),
         "elbo": model.elbo_,

@@ -78,19 +78,21 @@ kernels nor starting values come from the truth. The natural engine makes no use
 hours; svi stops by them, as in the paper. Models of one output are fitted to that output alone. The
 paper's kernels: daily, weekly, 1 h and (for 3711) rain, softplus links, at most {inducing} inducing
 inputs each. The package's defaults: `kernels=None`, its own links, and as further input rain (3711)
-or the day's temperature (379, 3386): the weather that the files of all hours have. The natural
-engine takes at most {max_iterations} steps, and stops when the bound changes by less than
+or the day's temperature (379, 3386): the weather that the files of all hours have. Log rates of a
+Poisson then have a nugget, which no other hour shares and whose size may change over the day: a
+Poisson has no other noise, and these counts scatter by more than one. The natural engine takes at
+most {max_iterations} steps, and stops when the bound changes by less than
 {tolerance} nats; how many fits did so is under *converged*. What ignores censoring for the gap
 below has {half} draws, what has station 366 corrected {few}. The booster knows hour, weekday and
 (3711) rain.
 
 *Scores* are against the true demand of the test hours, which are the same in all draws: standard
 errors tell what the draw of the censoring does, and not what other days would do. NLPD of a
-Gaussian is that of a density, not to be held against that of counts. CRPS is from
-{crps_draws} draws of every hour, the same in all runs: standard errors know nothing of what so few
-of them leave open. *Expected / true* is the sum of predicted means over that of the truth. Demand
-moves between training and test hours: where it rises, a model that expects too much is rewarded,
-elsewhere it is punished.
+Gaussian is that of a density, not to be held against that of counts. CRPS is from {crps_draws}
+draws of every hour, with the seed of the draw of the censoring. *Expected / true* is the sum of
+predicted means over that of the truth. Demand moves between training and test hours: where it
+rises, a model that expects too much is rewarded, elsewhere it is punished.
+
 *Censored hours* are those of the training data; the intervals there are given the bound, for models
 that use it. 90 % intervals have both their ends. Where there is no count between, they hold more
 than 90 % of what was drawn from the model itself; *at random* their ends count in part, so that it
