@@ -55,8 +55,8 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         Covariances of the latent functions. None: chosen from the inputs; the engines
         "natural" and "nuts" add a part of time to the means of up to four coupled outputs where the
         observations ask for it, and "natural" a nugget, which no other row shares, to the log rates
-        of a Poisson: counts mostly scatter by more than it allows. The roles are "mean", "scale" and "shape"; without roles the same
-        kernels serve means and scales.
+        of a Poisson: counts mostly scatter by more than it allows. The roles are "mean", "scale"
+        and "shape"; without roles the same kernels serve means and scales.
     coupled : bool, or dict of bool by role
         Whether the outputs are learned together (a linear model of coregionalization).
     heteroscedastic : bool
