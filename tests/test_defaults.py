@@ -8,7 +8,7 @@ from censored_gp.checks import design_for
 from censored_gp.defaults import default_kernels, default_nugget, freedom_of
 from censored_gp.inputs import read_inputs
 from censored_gp.kernels import RBF, Periodic
-from censored_gp.likelihoods import Poisson
+from censored_gp.likelihoods import Exponential, Parameter, Poisson
 from censored_gp.model import Cycle
 
 
@@ -133,9 +133,9 @@ def nugget_over(X):
     ("count", "step", "expected"),
     [
         (24 * 30, 1, Cycle(0, 24.0, 8)),
-        (24 * 5, 1, Cycle(0, 24.0, 4)),  # few rows for each part of the day
-        (365, 24, Cycle(0, 168.0, 7)),  # days of a week
-        (60, 1, Cycle()),
+        (24 * 15, 1, Cycle(0, 24.0, 4)),  # few rows for each part of the day
+        (24 * 5, 1, Cycle()),
+        (3 * 365, 24, Cycle(0, 168.0, 7)),  # days of a week
         (30, 1, Cycle()),
     ],
 )
@@ -147,7 +147,15 @@ def test_a_nugget_of_numbers_without_a_time_is_the_same_everywhere():
     assert nugget_over(np.arange(300.0)[:, None]) == Cycle()
 
 
-def counts(scatter, rows=24 * 20, seed=0):
+def test_a_nugget_changes_only_over_hours_that_were_seen():
+    """A bump that no row reaches would keep its starting size."""
+    when = hours(24 * 90)
+    day = when.astype(int) % 24
+    assert nugget_over(when).bumps == 8
+    assert nugget_over(when[(day >= 8) & (day <= 18)]) == Cycle()
+
+
+def counts(scatter, rows=24 * 30, seed=0):
     """Hourly counts of a daily pattern; the log rate of hour h scatters by `scatter(h)`."""
     rng = np.random.default_rng(seed)
     hour = np.arange(rows) % 24
@@ -161,8 +169,8 @@ def by_day(model):
 
 def test_counts_that_scatter_more_in_the_morning_have_a_nugget_there():
     """And their intervals hold what they should, where a plain Poisson's hold far less."""
-    hour, y = counts(lambda hour: np.where(hour < 12, 0.8, 0.0))
-    half = len(y) // 2
+    hour, y = counts(lambda hour: np.where(hour < 12, 0.8, 0.0), rows=24 * 45)
+    half = 2 * len(y) // 3
     when = hours(len(y))
     own, plain = (
         CGP("poisson", kernels=kernels).fit(when[:half], y[:half])
@@ -185,20 +193,30 @@ def test_counts_that_scatter_no_more_than_chance_have_no_nugget():
     assert np.mean(by_day(CGP("poisson").fit(hours(len(y)), y))) < 0.1
 
 
-def test_what_a_censored_count_was_is_told_by_a_nugget_too():
-    """Given its bound, a count of an hour that scatters may well be far above what is usual."""
-    hour, y = counts(lambda hour: np.where(hour < 12, 0.8, 0.0), seed=1)
-    y[hour == 6] = np.nan
-    y[24 * 3 + 6] = 40.0  # of some 20
-    flags = np.arange(len(y)) == 24 * 3 + 6
-    own = CGP("poisson").fit(hours(len(y)), y, censored=flags)
-    found = own.imputation(flags)
+def test_what_a_censored_count_was_is_what_its_like_are_above_its_bound():
+    """By a fit that did not see the cell, its prediction cut to the bound, and by draws.
+
+    As a Gaussian it would be far narrower.
+    """
+    _, y = counts(lambda hour: np.where(hour < 12, 0.8, 0.0), seed=1)
+    when, at = hours(len(y)), 24 * 3 + 6
+    y[at], flags = 40.0, np.arange(len(y)) == at  # of some 20
+    without = np.where(flags, np.nan, y)
+    model, other = CGP("poisson").fit(when, y, censored=flags), CGP("poisson").fit(when, without)
+    found, beside = model.imputation(flags), other.predict_distribution(np.repeat(when[at], 600))
+    count = np.arange(40.0, 640.0)
+    share = np.exp(beside.log_density(count[:, None]))[:, 0]
+    share /= share.sum()
+    mean = share @ count
+    std = np.sqrt(share @ (count - mean) ** 2)
+    low, high = count[np.searchsorted(np.cumsum(share), [0.05, 0.95])]
     drawn = found.sample(4000, random_state=0)[:, 0, 0]
-    assert drawn.min() >= 40.0
-    np.testing.assert_allclose(drawn.mean(), found.mean[0, 0], rtol=0.03)
-    np.testing.assert_allclose(drawn.std(), found.std[0, 0], rtol=0.1)
-    plain = CGP("poisson", kernels=[Periodic("1d", "3h")]).fit(hours(len(y)), y, censored=flags)
-    assert found.mean[0, 0] > plain.imputation(flags).mean[0, 0] + 3
+    for own, its in (
+        ((found.mean, found.std, *found.interval(0.9)), 0.05),
+        ((drawn.mean(), drawn.std(), *np.quantile(drawn, [0.05, 0.95])), 0.1),
+    ):
+        np.testing.assert_allclose(np.ravel(own), [mean, std, low, high], rtol=its)
+    np.testing.assert_array_equal(found.sample(50, 0, joint=False), found.sample(50, 0))
 
 
 @pytest.mark.parametrize("engine", ["svi", "nuts"])
@@ -206,3 +224,15 @@ def test_other_engines_have_no_nugget(engine):
     inputs, columns = read_inputs(hours(24 * 5))
     settings = CGP("poisson", engine=engine).get_params(deep=False)
     assert design_for(settings, (Poisson(),), columns, inputs).nugget is None
+
+
+class OnlyScale(Exponential):
+    """A family whose one parameter is a scale, by its role."""
+
+    parameters = (Parameter("mean", "exp", "scale"),)
+
+
+def test_a_family_without_a_mean_has_no_nugget():
+    inputs, columns = read_inputs(hours(24 * 30))
+    settings = CGP("poisson").get_params(deep=False)
+    assert design_for(settings, (OnlyScale(),), columns, inputs).nugget is None

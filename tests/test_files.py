@@ -140,6 +140,19 @@ def test_a_model_of_a_table_answers_with_tables_after_loading(make, tmp_path):
     assert str(after) == str(before)
 
 
+def test_a_nugget_and_what_was_seen_of_cells_come_back(tmp_path):
+    """Which imputation needs, and no other answer."""
+    y = np.random.default_rng(0).poisson(3.0, 30).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = CensoredGP("poisson", max_iterations=3).fit(HOURS, y, censored=y > 4)
+    loaded = files.load(files.save(fitted, tmp_path / "counts.cgp"))
+    assert fitted.posterior_.model.priors["mean"].nugget is not None
+    np.testing.assert_array_equal(loaded.impute(), fitted.impute())
+    assert loaded.summary() == fitted.summary()
+    assert "what every row has of its own" in fitted.summary()
+
+
 def test_the_method_and_the_name_in_the_package_do_the_same(model, path, tmp_path):
     again = model.save(tmp_path / "again.cgp")
     assert again.read_bytes() == path.read_bytes()

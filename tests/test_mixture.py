@@ -10,7 +10,7 @@ from censored_gp.mixture import Mixture, answers, coarse
 from quick import quick
 
 INF = np.inf
-MASS = np.array([0.2, 0.5, 0.3])
+MASS = np.array([[0.2], [0.5], [0.3]])
 LEVELS = (0.001, 0.05, 0.5, 0.95)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from censored_gp.quadrature import NODES, gauss_hermite, grid
+from censored_gp.quadrature import NODES, even, gauss_hermite, grid
 
 
 @pytest.mark.parametrize("count", [1, 8, 12, 20, 32])
@@ -36,3 +36,16 @@ def test_too_wide_a_grid_is_refused_with_advice():
     with pytest.raises(ValueError, match=r"4 varying parameters.*constant") as refusal:
         grid((True,) * 4)
     assert "svi" not in str(refusal.value)  # its own bound is computed on the same grid
+
+
+def test_evenly_spaced_nodes_are_as_exact_and_nowhere_far_apart():
+    nodes, mass = even()
+    for power, moment in {0: 1.0, 1: 0.0, 2: 1.0, 4: 3.0, 8: 105.0}.items():
+        np.testing.assert_allclose(mass @ nodes**power, moment, atol=1e-9)
+    np.testing.assert_allclose(mass @ np.exp(0.8 * nodes), np.exp(0.32), rtol=1e-9)
+    assert np.diff(nodes).max() < 0.13 < np.diff(gauss_hermite(32)[0]).min()
+
+
+def test_a_grid_is_even_in_one_dimension_alone():
+    assert len(grid((True, False), evenly=True)[1]) == len(even()[1])
+    assert len(grid((True, True), evenly=True)[1]) == NODES[2] ** 2

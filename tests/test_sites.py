@@ -5,6 +5,7 @@ import numpy as np
 from censored_gp.sites import (
     Sites,
     Spread,
+    before_seen,
     nugget_divergence,
     nugget_slope,
     of_functions,
@@ -75,3 +76,14 @@ def test_slope_is_that_of_the_evidence_of_one_cell():
     step = 1e-5
     np.testing.assert_allclose(slope, (evidence(c + step) - evidence(c - step)) / (2 * step), 1e-6)
     np.testing.assert_allclose(information, 0.5 / (k + c + 1 / precision) ** 2)
+
+
+def test_what_was_known_before_a_cell_was_seen_and_its_site_are_what_is_known():
+    """Precisions add up, whatever the nugget; without a site nothing has changed."""
+    for c in (0.0, 0.4, 30.0):
+        before, after = before_seen(F, SITES, variance(c)), with_nugget(F, SITES, variance(c))
+        np.testing.assert_allclose(1 / before.variance + SITES.precision, 1 / after.variance)
+        both = before.mean / before.variance + SITES.linear
+        np.testing.assert_allclose(both, after.mean / after.variance)
+    unseen = Sites(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))
+    np.testing.assert_allclose(before_seen(F, unseen, variance(0.4)).variance, F.variance + 0.4)

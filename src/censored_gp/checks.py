@@ -157,7 +157,7 @@ def design_for(
         for role, given in wanted.items()
     }
     # The other engines have no way to tell a nugget from what their rows share.
-    alone = wanted["mean"] is None and settings["engine"] == "natural"
+    alone = wanted.get("mean", ()) is None and settings["engine"] == "natural"
     nugget = default_nugget(columns, inputs) if alone else None
     return Design(likelihoods, kernels, settings["coupled"], settings["rank"], nugget)
 

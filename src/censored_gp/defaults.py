@@ -37,8 +37,8 @@ MOST_BUMPS = 8
 """Parts of a cycle whose nuggets differ, ..."""
 LEAST_BUMPS = 3
 """... with fewer of which there is no cycle to speak of; ..."""
-ROWS_A_BUMP = 30
-"""... each with so many rows to tell its size from."""
+ROWS_A_BUMP = 80
+"""... each with at least so many rows to tell its size from."""
 
 
 def default_kernels(
@@ -70,6 +70,8 @@ def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list
 
 def _cycles(hours: Float[np.ndarray, "N"]) -> list[float]:
     """Return the periods that the spacing of hours resolves and their span repeats."""
+    if not len(hours):
+        return []
     span, step = float(np.ptp(hours)), spacing(hours)
     return [
         period
@@ -84,12 +86,14 @@ def default_nugget(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Cycle:
     That is what the noise of other families has.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
-    cycles = _cycles(inputs[:, times[0]]) if times else []
-    if not cycles:
-        return Cycle()
-    steps = int(cycles[0] / spacing(inputs[:, times[0]]))
-    bumps = min(MOST_BUMPS, steps, len(inputs) // ROWS_A_BUMP)
-    return Cycle(times[0], cycles[0], bumps) if bumps >= LEAST_BUMPS else Cycle()
+    hours = inputs[:, times[0]] if times else np.zeros(0)
+    for period in _cycles(hours)[:1]:
+        phase = hours / period % 1.0
+        for bumps in range(MOST_BUMPS, LEAST_BUMPS - 1, -1):
+            nearest = np.floor(phase * bumps + 0.5).astype(int) % bumps
+            if np.bincount(nearest, minlength=bumps).min() >= ROWS_A_BUMP:
+                return Cycle(times[0], period, bumps)
+    return Cycle()
 
 
 def _slow(hours: Float[np.ndarray, "N"]) -> float:

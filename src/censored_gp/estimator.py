@@ -54,9 +54,9 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     kernels : None, Kernel, list of Kernel, or dict of these by role
         Covariances of the latent functions. None: chosen from the inputs; the engines
         "natural" and "nuts" add a part of time to the means of up to four coupled outputs where the
-        observations ask for it, and "natural" a nugget, which no other row shares, to the log rates
-        of a Poisson: counts mostly scatter by more than it allows. The roles are "mean", "scale"
-        and "shape"; without roles the same kernels serve means and scales.
+        observations ask for it, and "natural" a nugget, which no other row shares, to the mean of a
+        Poisson: counts mostly scatter by more than it allows. The roles are "mean", "scale" and
+        "shape"; without roles the same kernels serve means and scales.
     coupled : bool, or dict of bool by role
         Whether the outputs are learned together (a linear model of coregionalization).
     heteroscedastic : bool

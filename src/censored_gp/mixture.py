@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.bounds import bound_tails
 from censored_gp.likelihoods.inverse import Density, Tails, invert
+from censored_gp.likelihoods.shares import GivenShare
 from censored_gp.runtime import AnyArray, compiled
 from censored_gp.tails.interval import log_difference
 
@@ -33,18 +34,18 @@ class Mixture(eqx.Module):
 
     likelihood: Likelihood
     theta: tuple[Float[Array, "S K"], ...]
-    mass: Float[Array, "S"]
+    mass: Float[Array, "S #K"]
     lower: Float[Array, "K"] | None = None
     upper: Float[Array, "K"] | None = None
     """Either may be a plain infinite number: a bound that no cell has."""
 
     def average(self, values: Float[Array, "S K"]) -> Float[Array, "K"]:
         """Return the mean over components."""
-        return jnp.tensordot(self.mass, values, axes=1)
+        return jnp.sum(self.mass * values, axis=0)
 
     def log_average(self, logs: Float[Array, "S K"]) -> Float[Array, "K"]:
         """Return the log of the mean over components, from logs."""
-        return jax.scipy.special.logsumexp(logs, axis=0, b=self.mass[:, None])
+        return jax.scipy.special.logsumexp(logs, axis=0, b=self.mass)
 
     def moments(self) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
         """Return mean and variance, by the laws of total expectation and variance."""
@@ -180,7 +181,7 @@ class RoleMean(eqx.Module):
 def _ask(
     likelihood: Likelihood,
     gamma: tuple[Float[AnyArray, "S K"], ...],
-    mass: Float[AnyArray, "S"],
+    mass: Float[AnyArray, "S #K"],
     bounds: tuple[Float[AnyArray, "K"] | None, ...],
     question: Callable[..., Any],
     arguments: tuple[Float[AnyArray, "K"], ...],
@@ -193,6 +194,23 @@ def _ask(
     own = [jnp.asarray(values) for values in arguments]
     answer = question(Mixture(likelihood, theta, jnp.asarray(mass), *cut), *own, *settings)
     return answer if isinstance(answer, tuple) else (answer,)
+
+
+@compiled
+def _weigh(
+    likelihood: Likelihood,
+    gamma: tuple[Float[AnyArray, "S K"], ...],
+    mass: Float[AnyArray, "S 1"],
+    bounds: tuple[Float[AnyArray, "K"], ...],
+) -> Float[Array, "S K"]:
+    """Return the weights of nodes after cells were seen to be within bounds, or shares."""
+    theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
+    lower, upper = (jnp.asarray(bound) for bound in bounds)
+    if isinstance(likelihood, GivenShare):
+        seen = likelihood.whole.log_share(lower, *theta)
+    else:
+        seen = likelihood.log_likelihood(lower, upper, *theta)
+    return jax.nn.softmax(jnp.log(jnp.asarray(mass)) + seen, axis=0)
 
 
 @compiled
@@ -213,7 +231,7 @@ def _draw_cells(
 def answers(
     likelihood: Likelihood,
     gamma: tuple[Float[np.ndarray, "S K"], ...],
-    mass: Float[np.ndarray, "S"],
+    mass: Float[np.ndarray, "S #K"],
     bounds: tuple[Float[np.ndarray, "K"], ...],
     question: Callable[..., Any],
     arguments: tuple[Float[np.ndarray, "K"], ...],
@@ -221,6 +239,7 @@ def answers(
 ) -> list[Float[np.ndarray, "K"]]:
     """Ask a question about cells, chunk by chunk, every chunk padded to one of few shapes."""
     parts = []
+    own_mass = mass.shape[1] > 1
     total, most = gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))
     # Of all questions it is the moments that have less to compile for a bound that is not there.
     present = _present(bounds) if question is Mixture.moments else [True] * len(bounds)
@@ -233,9 +252,27 @@ def answers(
             for each in (gamma, bounds, arguments)
         )
         cut = tuple(b if is_there else None for b, is_there in zip(cut, present, strict=True))
-        found = _ask(likelihood, values, mass, cut, question, own, settings)
+        share = _pad_last(mass[:, cells], room) if own_mass else mass
+        found = _ask(likelihood, values, share, cut, question, own, settings)
         parts.append([np.asarray(part)[:size] for part in found])
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def weighed(
+    likelihood: Likelihood,
+    gamma: tuple[Float[np.ndarray, "S K"], ...],
+    mass: Float[np.ndarray, "S 1"],
+    bounds: tuple[Float[np.ndarray, "K"], ...],
+) -> Float[np.ndarray, "S K"]:
+    """Return the weights of every cell's nodes after it was seen, chunk by chunk of cells."""
+    parts = []
+    total, most = gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))
+    for cells in slices(total, most):
+        size = cells.stop - cells.start
+        room = coarse(min(total, most)) - size
+        values, cut = (tuple(_pad_last(a[..., cells], room) for a in e) for e in (gamma, bounds))
+        parts.append(np.asarray(_weigh(likelihood, values, mass, cut))[:, :size])
+    return np.concatenate(parts, axis=1)
 
 
 def _present(bounds: tuple[Float[np.ndarray, "K"], ...]) -> list[bool]:

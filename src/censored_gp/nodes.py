@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.shares import given_share
-from censored_gp.mixture import answers, coarse, slices
+from censored_gp.mixture import answers, coarse, slices, weighed
 from censored_gp.model import Units
 from censored_gp.observations import Observations
 from censored_gp.posterior import Latent, Posterior, Seen
@@ -106,16 +106,44 @@ class Nodes:
         self, latent: Latent, size: int
     ) -> Iterator[tuple[Likelihood, list[int], tuple[Float[np.ndarray, "S K"], ...]]]:
         """Yield each likelihood with its outputs and the latent values of their cells, flat."""
-        priors, own = self._posterior.model.priors, self._likelihoods
+        own = self._likelihoods
         for likelihood in dict.fromkeys(own):
             outputs = [place for place, other in enumerate(own) if other == likelihood]
-            gamma = []
-            for parameter in likelihood.parameters:
-                among = priors[parameter.role].outputs
-                place = [among.index(self._outputs[d]) for d in outputs]
-                values = np.asarray(latent[parameter.role])[:, :size][:, :, place]
-                gamma.append(values.reshape(len(values), -1))
-            yield likelihood, outputs, tuple(gamma)
+            roles = [parameter.role for parameter in likelihood.parameters]
+            yield (
+                likelihood,
+                outputs,
+                tuple(self._of_role(latent[role], role, outputs, size) for role in roles),
+            )
+
+    def _of_role(
+        self, values: Float[AnyArray, "S N O"], role: str, outputs: list[int], size: int
+    ) -> Float[np.ndarray, "S K"]:
+        """Return the latent values of a role, of the cells of some outputs, flat."""
+        among = self._posterior.model.priors[role].outputs
+        place = [among.index(self._outputs[d]) for d in outputs]
+        return np.asarray(values)[:, :size][:, :, place].reshape(len(values), -1)
+
+    def _alone(self, likelihood: Likelihood) -> bool:
+        """Whether the nodes of cells know nothing yet of what was seen of the cells themselves."""
+        return likelihood.nugget and bool(self._seen)
+
+    def _weighed_nodes(
+        self, family: Likelihood, outputs: list[int], place: Bool[np.ndarray, " K"]
+    ) -> tuple[Float[np.ndarray, "S K"], Float[np.ndarray, "S K"]]:
+        """Return nodes of the means of some cells, and their weights after the cells were seen."""
+        found, roles = [], [parameter.role for parameter in family.parameters]
+        for rows in self._chunks():
+            inputs, size = self._padded(rows)
+            own = place.reshape(-1, len(outputs))[rows].ravel()
+            if own.any():
+                latent, mass = _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
+                gamma = [self._of_role(latent[role], role, outputs, size)[:, own] for role in roles]
+                bounds = tuple(b.ravel()[own] for b in self._cut(outputs, rows))
+                share = weighed(family, tuple(gamma), np.asarray(mass)[:, None], bounds)
+                found.append((gamma[roles.index("mean")], share))
+        nodes, shares = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
+        return nodes, shares
 
     def _draw_nodes(self, random: np.random.Generator, count: int) -> Latent:
         """Draw latent values of every row among its nodes, by their weights."""
@@ -172,7 +200,10 @@ class Nodes:
                 some, bounds, about = (
                     tuple(a[..., place] for a in each) for each in (gamma, cut, own)
                 )
-                each = answers(family, some, np.asarray(mass), bounds, question, about, settings)
+                share = np.asarray(mass)[:, None]
+                if self._alone(likelihood):
+                    share = weighed(family, some, share, bounds)
+                each = answers(family, some, share, bounds, question, about, settings)
                 found = found or [np.empty((size, self.shape[1])) for _ in each]
                 for answer, part in zip(found, each, strict=True):
                     cells = answer[:, outputs].ravel()

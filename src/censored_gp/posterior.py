@@ -16,14 +16,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from censored_gp.linalg import cholesky
 from censored_gp.model import Model
 from censored_gp.prior import LMC, Geometry, Inducing, features, geometry, left_out_covariance
 from censored_gp.quadrature import grid
 from censored_gp.runtime import AnyArray
-from censored_gp.sites import Sites, Spread, with_nugget
+from censored_gp.sites import Sites, Spread, before_seen, with_nugget
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
 """Nodes per varying parameter in a prediction: more than in the bound, as they are used once."""
@@ -76,16 +76,21 @@ def output_covariances(
 
 
 def latent_marginals(
-    shape: Geometry, weights: Weights, seen: Sites | None
+    shape: Geometry, weights: Weights, seen: Sites | None, before: Bool[np.ndarray, "B D"]
 ) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return mean and variance of gamma_d(x_n) under q, of cells that were seen or of new ones."""
+    """Return mean and variance of gamma_d(x_n) under q, of cells that were seen or of new ones.
+
+    Of some outputs `before` the cell itself was seen.
+    """
     mean, variance = marginals(shape, weights)
     if shape.nugget is None:
         return mean, variance
     if seen is None:
         return mean, variance + shape.nugget
-    own = with_nugget(Spread(mean, variance - shape.left_out), seen, shape.nugget)
-    return own.mean, own.variance + shape.left_out
+    f = Spread(mean, variance - shape.left_out)
+    both = before_seen(f, seen, shape.nugget), with_nugget(f, seen, shape.nugget)
+    mean, variance = (jnp.where(before[:, None], *each) for each in zip(*both, strict=True))
+    return mean, variance + shape.left_out
 
 
 def nugget_values(
@@ -174,14 +179,19 @@ class Posterior(eqx.Module):
         )
 
     def latent(
-        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None
+        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None, before: bool = False
     ) -> tuple[Latent, Latent]:
-        """Return means and variances of the latent parameters at the inputs."""
+        """Return means and variances of the latent parameters at the inputs.
+
+        Of families with nuggets, if asked for, `before` the cells themselves were seen.
+        """
         mean, variance = {}, {}
         for role, lmc in self.model.priors.items():
             if lmc.varies:
                 shape = self._geometry(role, inputs)
-                both = latent_marginals(shape, self.weights[role], (seen or {}).get(role))
+                alone = np.array([before and self.model.likelihoods[d].nugget for d in lmc.outputs])
+                of_cells = (seen or {}).get(role), alone.reshape(np.shape(lmc.mean))
+                both = latent_marginals(shape, self.weights[role], *of_cells)
                 mean[role], variance[role] = (flat(part) for part in both)
             else:
                 mean[role] = lmc.constant(len(inputs))
@@ -205,11 +215,16 @@ class Posterior(eqx.Module):
     def nodes(
         self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None
     ) -> tuple[Latent, Float[Array, "S"]]:
-        """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14)."""
-        roles = list(self.model.priors)
-        varying = tuple(self.model.priors[role].varies for role in roles)
-        points, mass = grid(varying, PREDICTION_NODES[sum(varying)])
-        mean, variance = self.latent(inputs, seen)
+        """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14).
+
+        With a nugget q may be wide, and what was seen of a cell itself far from Gaussian. Such
+        cells have their nodes `before` that; they are to be weighed by it.
+        """
+        roles, priors = list(self.model.priors), self.model.priors.values()
+        varying = tuple(lmc.varies for lmc in priors)
+        evenly = any(lmc.nugget is not None for lmc in priors)
+        points, mass = grid(varying, PREDICTION_NODES[sum(varying)], evenly)
+        mean, variance = self.latent(inputs, seen, before=True)
         spread = {
             role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
             for i, role in enumerate(roles)

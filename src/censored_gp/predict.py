@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.special import ndtri
 
+from censored_gp.likelihoods import Likelihood
 from censored_gp.mixture import Mixture, RoleMean, drawn_cells, log_cdf
 from censored_gp.model import Units
 from censored_gp.nodes import Nodes, pad
@@ -24,6 +26,8 @@ from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 __all__ = ["Prediction", "drawn_in_parts", "draws"]
 
 Cells = Float[np.ndarray, "N D"]
+ROLE = "mean"
+"""The role that may have nuggets."""
 MOST_DRAWN = 5_000_000
 """Cells drawn at once: what bounds the memory of joint samples."""
 
@@ -206,7 +210,8 @@ class Prediction(Nodes):
         # The first of two: cells that are drawn each on its own stay what they were for a seed.
         key, _ = jax.random.split(jax.random.key(int(random.integers(2**31))))
         size = len(self._inputs)
-        if joint:
+        # Where nodes are to be weighed by what was seen, they cannot be drawn from as they are.
+        if joint or self._seen:
             inputs = pad(self._inputs, bucket(size) - size)
             noise = self._posterior.noise(random, len(inputs), count)
             seen = self._seen_of(slice(size), len(inputs))
@@ -223,11 +228,44 @@ class Prediction(Nodes):
             for family, place in self._by_kind(likelihood, outputs):
                 key, own = jax.random.split(key)
                 open_ = place & self._open_cells()[:, outputs].ravel()
+                if self._alone(likelihood):
+                    gamma = self._bent(family, outputs, open_, gamma)
                 parts = [values[:, open_].ravel() for values in (*gamma, *bounds)]
                 found = drawn_cells(family, own, parts[: len(gamma)], parts[len(gamma) :])
                 cells[:, open_] = found.reshape(count, -1)
             drawn[:, :, outputs] = cells.reshape(count, size, -1)
         return self._units.shift + self._units.scale * drawn
+
+    def _bent(
+        self,
+        family: Likelihood,
+        outputs: list[int],
+        open_: Bool[np.ndarray, " K"],
+        gamma: tuple[Float[np.ndarray, "S K"], ...],
+    ) -> tuple[Float[np.ndarray, "S K"], ...]:
+        """Bend draws of q to what was seen of cells themselves, where these have a nugget.
+
+        q is a Gaussian, and what is above a bound is not: each draw is exchanged for the quantile,
+        at the same level, of the cell's weighed nodes. What cells share stays.
+        """
+        bounded = np.any([np.isfinite(b.ravel()) for b in self._cut(outputs)], axis=0) & open_
+        if not bounded.any():
+            return gamma
+        nodes, share = self._weighed_nodes(family, outputs, bounded)
+        order = np.argsort(nodes, axis=0, kind="stable")
+        nodes, share = (np.take_along_axis(a, order, axis=0) for a in (nodes, share))
+        levels = ndtri(np.clip(np.cumsum(share, axis=0) - 0.5 * share, 1e-15, 1 - 1e-15))
+        centre, spread = (
+            self._of_role(part[ROLE][None], ROLE, outputs, len(self._inputs))[0, bounded]
+            for part in self.latent()
+        )
+        place = [parameter.role for parameter in family.parameters].index(ROLE)
+        normal = (gamma[place][:, bounded] - centre) / spread
+        bent = gamma[place].copy()
+        bent[:, bounded] = np.stack(
+            [np.interp(*each) for each in zip(normal.T, levels.T, nodes.T, strict=True)], axis=1
+        )
+        return *gamma[:place], bent, *gamma[place + 1 :]
 
     @in_float64
     def latent(self) -> tuple[dict[str, Cells], dict[str, Cells]]:

@@ -21,7 +21,18 @@ from jaxtyping import Array, Float
 
 from censored_gp.runtime import AnyArray
 
-__all__ = ["Sites", "Spread", "nugget_divergence", "nugget_slope", "of_functions", "with_nugget"]
+__all__ = [
+    "Sites",
+    "Spread",
+    "before_seen",
+    "nugget_divergence",
+    "nugget_slope",
+    "of_functions",
+    "with_nugget",
+]
+
+LEAST_REST = 1e-9
+"""Share of what is known of f that is at least owed to other cells, or to the prior."""
 
 
 class Sites(NamedTuple):
@@ -51,6 +62,13 @@ def with_nugget(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Sprea
     weight = 1.0 + nugget * sites.precision
     mean = (f.mean + nugget * sites.linear) / weight
     return Spread(mean, f.variance / weight**2 + nugget / weight)
+
+
+def before_seen(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Spread:
+    """Return means and variances of gamma = f + e by all that was seen but the cell itself."""
+    own = of_functions(sites, nugget)
+    rest = jnp.maximum(1.0 - own.precision * f.variance, LEAST_REST)
+    return Spread((f.mean - f.variance * own.linear) / rest, f.variance / rest + nugget)
 
 
 def nugget_divergence(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Float[Array, ""]:

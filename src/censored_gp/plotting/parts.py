@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -225,7 +226,9 @@ def shares(
     model: Any, role: str, inputs: Float[np.ndarray, "N C"]
 ) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:
     """Return mean and standard deviation of each kernel's share of a role's latent functions."""
-    mean, variance = eqx.filter_jit(Posterior.components)(model.posterior_, role, inputs)
+    # How many rows there were in training must not decide what is compiled.
+    posterior = dataclasses.replace(model.posterior_, sites={})
+    mean, variance = eqx.filter_jit(Posterior.components)(posterior, role, inputs)
     return np.asarray(mean), np.sqrt(np.asarray(variance))
 
 
@@ -245,7 +248,7 @@ def _parameter(model: Any, role: str, d: int) -> Any:
         roles = listed(parameter.role for parameter in parameters)
         raise ValueError(
             f"role: found {role!r}, which output {model.output_names_[d]!r} has not. Accepted are "
-            f"{roles}: a Poisson, for one, has no noise of its own."
+            f"{roles}: a Poisson, for one, has no scale."
         )
     return found[0]
 

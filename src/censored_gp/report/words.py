@@ -114,7 +114,7 @@ def _model(model: Any) -> str:
         over = "time" if any(model.columns_.is_time) else "the inputs"
         words += f" How much values scatter may change with {over}, too."
     if fitted.priors["mean"].nugget is not None:
-        words += " Counts may scatter more than chance alone would make them."
+        words += " Values may scatter by more than chance alone would make them."
     return words
 
 
