@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -221,23 +222,42 @@ def about_coverage(rows: Sequence[Row], data: str = "observed") -> str:
     >>> about_coverage([])
     ''
     """
-    low, high = WITHIN
-    found = {
-        f"Station {station}, {BLOCK_NAMES[block]}, {name.replace('_', ' ')}, {COVERAGES[measure]}":
-        tuple(mean_of(block_scores(_of(rows, station), block, m, data), name)
-              for m in (measure, f"{measure}_at_random"))
-        for station, block, measure in itertools.product(
-            STATIONS, BLOCKS, ("coverage", "coverage_censored"))
-        for name in (f"{family} {model}" for family, model in new_york.COUNTED)
-    }  # fmt: skip
-    known = {what: both for what, both in found.items() if not np.isnan(both[0])}
+    (low, high), known = WITHIN, list(_coverages(rows, data))
     if not known:
         return ""
-    other = [f"{what}: {closed:.3f}; at random {even:.3f}." for what, (closed, even) in
-             known.items() if not low <= closed <= high]  # fmt: skip
-    inside = f"{len(known) - len(other)} of {len(known)} coverages of the count families"
-    said = f"{inside} are within {low} to {high}."
-    return f"{said} The others:\n\n{bulleted(other)}" if other else said
+    outside = [own for own in known if not low <= np.mean(own.closed) <= high]
+    each = []
+    for block in BLOCKS:
+        total, others = (sum(own.block == block for own in some) for some in (known, outside))
+        each += [f"{total - others} of {total} with {BLOCK_NAMES[block]}"] if total else []
+    said = f"{' and '.join(each)} are within {low} to {high}"
+    if not outside:
+        return f"90 % coverages of the count families: {said}."
+    lines = [f"{o.what}: {shown(o.closed)}; at random {shown(o.even)}." for o in outside]
+    return f"90 % coverages of the count families: {said}. The others:\n\n{bulleted(lines)}"
+
+
+class Coverage(NamedTuple):
+    """What the 90 % intervals of one row hold, draw by draw: closed, and with ends at random."""
+
+    block: str
+    what: str
+    closed: list[float]
+    even: list[float]
+
+
+def _coverages(rows: Sequence[Row], data: str) -> Iterator[Coverage]:
+    """Yield the coverages of the champions of the count families that have been run."""
+    names = [f"{family} {model}" for family, model in new_york.COUNTED]
+    each = itertools.product(STATIONS, BLOCKS, ("coverage", "coverage_censored"), names)
+    for station, block, measure, name in each:
+        words = (BLOCK_NAMES[block], name.replace("_", " "), COVERAGES[measure])
+        closed, even = (
+            [*block_scores(_of(rows, station), block, m, data).get(name, {}).values()]
+            for m in (measure, f"{measure}_at_random")
+        )
+        if closed:
+            yield Coverage(block, f"Station {station}, {', '.join(words)}", closed, even)
 
 
 def mean_of(scores: Scores, name: str) -> float:
