@@ -141,8 +141,8 @@ def test_table_4_says_which_aims_are_missed():
     assert "| 379 | the paper's kernels | gaussian HMOCGP | 0.300 | 0.600 | 0.700 | 0.75 |" in text
     assert "In 0 of 24 cases at least 80% is closed" in text
     assert (
-        "90 % coverages of the count families: 0 of 12 with the paper's kernels and 0 of 12 with the "
-        "package's defaults are within 0.85 to 0.95." in text
+        "90 % coverages of the count families: 0 of 12 with the paper's kernels and 0 of 12 with "
+        "the package's defaults are within 0.85 to 0.95." in text
     )
     # 0.3 is below the paper's Gaussian CGP and HCGP, and above all else at 3711.
     assert "not above the paper's figure: gaussian CGP, gaussian HCGP." in text
