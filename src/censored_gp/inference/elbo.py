@@ -179,12 +179,12 @@ def role_state(
     information = None
     if free.nugget is not None and shape.nugget is not None:
         f = gamma._replace(variance=gamma.variance - shape.left_out)
-        slope, rows = nugget_slope(f, sites, shape.nugget)
-        information = free.nugget.information(inputs, rows)
-        divergence = divergence + nugget_divergence(f, sites, shape.nugget)
-        gamma = with_nugget(f, sites, shape.nugget)
-        gamma = gamma._replace(variance=gamma.variance + shape.left_out)
+        slope, of_rows = nugget_slope(f, sites, shape.nugget)
         cotangent = cotangent._replace(nugget=slope)
+        information = free.nugget.information(inputs, of_rows)
+        divergence = divergence + nugget_divergence(f, sites, shape.nugget)
+        mean, variance = with_nugget(f, sites, shape.nugget)
+        gamma = Spread(mean, variance + shape.left_out)
     left_out = jnp.maximum(totals.left_out, largest_share_left_out(shape))
     totals = Totals(totals.bound - divergence, left_out)
     mean, variance = (flat(part) for part in gamma)
