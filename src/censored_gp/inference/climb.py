@@ -49,7 +49,7 @@ CALM_STEPS = 3
 """Iterations in a row without a change after which the bound has settled."""
 INFORMATION_AGE = 2
 """Steps for which the curvature is kept: it changes slowly, and costs as much as an evaluation."""
-INFORMATION_AGE_OF_MANY = 8
+INFORMATION_AGE_OF_MANY = 4
 """The same where it is computed output by output: it costs more, and says less."""
 CALM_OF_MANY = 20.0
 """How much larger a change is none there, for each cell: so many outputs have many coefficients,
