@@ -167,6 +167,7 @@ def by_day(model):
     return np.abs(model.posterior_.model.priors["mean"].nugget.size[0, 0])
 
 
+@pytest.mark.slow
 def test_counts_that_scatter_more_in_the_morning_have_a_nugget_there():
     """And their intervals hold what they should, where a plain Poisson's hold far less."""
     hour, y = counts(lambda hour: np.where(hour < 12, 0.8, 0.0), rows=24 * 45)

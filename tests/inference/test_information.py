@@ -99,6 +99,7 @@ def test_information_is_that_of_the_textbook(case):
     np.testing.assert_allclose(found[kept], expected[kept], rtol=1e-5, atol=1e-6 * expected.max())
 
 
+@pytest.mark.slow
 def test_information_about_nuggets_is_that_of_rows_which_share_little():
     """It leaves out what rows have in common: then it is the textbook's, and never more."""
     task = small.scattered(rows=9, missing=0.0)
