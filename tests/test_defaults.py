@@ -189,6 +189,7 @@ def test_counts_that_scatter_more_in_the_morning_have_a_nugget_there():
     assert own.elbo_ > plain.elbo_ + 50
 
 
+@pytest.mark.slow
 def test_counts_that_scatter_no_more_than_chance_have_no_nugget():
     _, y = counts(lambda hour: 0.0)
     assert np.mean(by_day(CGP("poisson").fit(hours(len(y)), y))) < 0.1

@@ -57,6 +57,7 @@ def test_a_table_is_printed_and_a_figure_drawn(small, run, monkeypatch, tmp_path
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_without_matplotlib_there_is_still_a_table(small, run, monkeypatch, tmp_path):
     def draw(*_):
         raise ImportError("Drawing needs matplotlib")

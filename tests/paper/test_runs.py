@@ -106,6 +106,7 @@ def test_a_worker_that_dies_does_not_end_the_study(tmp_path):
     assert all("BrokenProcessPool" in row["error"] for row in rows)
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_after_a_worker_has_died(tmp_path):
     from workers import die_at_three
 
@@ -151,6 +152,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_study_that_was_killed(tmp_path):
     script = tmp_path / "study.py"
     script.write_text(STUDY_THAT_WAITS)
