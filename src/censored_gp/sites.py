@@ -43,7 +43,7 @@ class Sites(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Means and variances of f, without its nugget, at the rows."""
+    """Means and variances of latent values at the rows: of f, or of gamma with its nugget."""
 
     mean: Float[Array, "... B N D"]
     variance: Float[Array, "... B N D"]
