@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 
 from censored_gp import datasets
+from censored_gp.datasets.stations import MANY_FILE
 
 HEADER = (
     "station,datetime,pickups,dropoffs,pickups_corrected,dropoffs_corrected,temperature,"
@@ -119,3 +120,46 @@ def test_the_real_file_reads_as_the_paper_says(data_folder):
     assert np.all(data.truth[:, 1] % 2 == 0), "station 366 is published doubled"
     assert all(np.isfinite(column).all() for column in data.weather.values())
     assert 0.05 < data.censored[data.train].mean() < 0.5
+
+
+@pytest.fixture
+def many_stations(tmp_path):
+    """A file of five stations: 10 and 30 are alike, and so are 20 and 40; 50 is a quiet one."""
+    rng = np.random.default_rng(0)
+    time = np.datetime64("2016-06-01T00", "s") + np.arange(1464) * np.timedelta64(3600, "s")
+    a, b, c = rng.poisson(((9,), (5,), (0.2,)), (3, len(time)))
+    counts = np.stack([a, b, 3 * a, 2 * b, c], axis=1)
+    lines = ["datetime,temp_mean,10,20,30,40,50"]
+    for t, own in zip(time, counts, strict=True):
+        lines.append(f"{str(t).replace('T', ' ')},20.0,{','.join(map(str, own))}")
+    with gzip.open(tmp_path / MANY_FILE, "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_stations_are_taken_from_busy_to_quiet_each_with_its_like(many_stations):
+    found = datasets.station_pairs(4, folder=many_stations)
+    assert found == [("30", "10"), ("40", "20"), ("10", "30"), ("20", "40")]
+    assert datasets.station_pairs(1, folder=many_stations) == [("10", "30")], "the middle one"
+    some = datasets.station_pairs(3, without=["40"], folder=many_stations)
+    assert [station for station, _ in some] == ["30", "10", "20"]
+    assert "40" not in {partner for _, partner in some}
+
+
+def test_any_two_stations_are_censored_alike(many_stations):
+    data = datasets.two_stations(("10", "30"), 0, folder=many_stations)
+    assert data.names == ("10", "30")
+    assert data.split == (732, 293, 415)
+    assert 0.05 < data.censored.mean() < 0.95
+    assert np.all(data.observed <= data.truth)
+    # Flows are put on one scale, and those of the two differ by a factor: the draws alone differ.
+    np.testing.assert_array_equal(data.truth[:, 1], 3 * data.truth[:, 0])
+    with pytest.raises(ValueError, match=r"has no station '77'"):
+        datasets.two_stations(("10", "77"), 0, folder=many_stations)
+
+
+def test_two_files_tell_the_same_of_a_pair(data_folder):
+    one, other = datasets.new_york_2016("379", 3), datasets.two_stations(("379", "523"), 3)
+    np.testing.assert_array_equal(one.observed, other.observed)
+    np.testing.assert_array_equal(one.time, other.time)
+    np.testing.assert_array_equal(one.weather["temperature"], other.weather["temperature"])

@@ -27,6 +27,8 @@ from censored_gp.datasets.stations import (
     NEW_YORK_START,
     new_york,
     new_york_2016,
+    station_pairs,
+    two_stations,
 )
 from censored_gp.datasets.trips import (
     StationHours,
@@ -59,6 +61,8 @@ __all__ = [
     "new_york",
     "new_york_2016",
     "probability_of_running_out",
+    "station_pairs",
+    "two_stations",
     "with_independent_limits",
     "with_partner",
 ]

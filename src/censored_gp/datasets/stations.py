@@ -1,5 +1,6 @@
-"""Bike stations of New York with a draw of censoring: the paper's own, and two more of 2016."""
+"""Bike stations of New York with a draw of censoring: the paper's own, and others of 2016."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,9 @@ WET = ("rain", "snow", "sleet")
 PAIRS_FILE = "citibike_nyc_2016_pairs_hourly_pickups.csv.gz"
 PAIRS = ("379", "3386", "366")
 """The pairs of 2016 by the station that is looked at."""
+MANY_FILE = "citibike_nyc_2016-06_07_hourly_pickups_493stations.csv.gz"
+BUSY = 1.0
+"""Pickups in an hour, in the mean, from which on a station is among those to choose pairs from."""
 HOURS_OF_RETURNS = 24
 TYPICAL_PICKUPS = 7.6
 """Mean pickups in an hour at the paper's station 3711: flows elsewhere are put on its scale."""
@@ -78,21 +82,60 @@ def new_york_2016(pair: str, seed: int, *, folder: Path | None = None) -> Censor
     if not rows:
         raise ValueError(f"{PAIRS_FILE} has no pair {pair!r}; accepted are {', '.join(PAIRS)}.")
     stations = _by_station(rows)
-    pickups = _cells(stations, "pickups")
     first = next(iter(stations.values()))
+    return _with_returns(tuple(stations), first, _cells(stations, "pickups"), seed)
+
+
+def two_stations(pair: tuple[str, str], seed: int, *, folder: Path | None = None) -> CensoredDemand:
+    """Return any two of the 493 stations of June and July 2016, censored like `new_york_2016`.
+
+    >>> two_stations(("497", "285"), 0).names  # doctest: +SKIP
+    ('497', '285')
+    """
+    rows = read_rows((folder or data_folder()) / MANY_FILE)
+    absent = [name for name in pair if name not in rows[0]]
+    if absent:
+        raise ValueError(f"{MANY_FILE} has no station {', '.join(map(repr, absent))}.")
+    pickups = np.stack([numbers(rows, name) for name in pair], axis=1)
+    return _with_returns(pair, rows, pickups, seed)
+
+
+def station_pairs(
+    count: int, *, without: Sequence[str] = (), folder: Path | None = None
+) -> list[tuple[str, str]]:
+    """Return stations of 2016, from busy to quiet, each with the one most correlated with it.
+
+    Of all stations with a pickup in an hour or more, in the order of their demand, `count` are
+    taken at equal steps; `without` are left out, as stations and as partners.
+
+    >>> station_pairs(1)  # doctest: +SKIP
+    [('517', '519')]
+    """
+    rows = read_rows((folder or data_folder()) / MANY_FILE)
+    names = [name for name in rows[0] if name.isdigit() and name not in without]
+    pickups = np.stack([numbers(rows, name) for name in names], axis=1)
+    mean = pickups.mean(axis=0)
+    busy = [place for place in np.argsort(-mean, kind="stable") if mean[place] >= BUSY]
+    alike = np.corrcoef(pickups[:, busy].T) - 2.0 * np.eye(len(busy))
+    steps = (np.arange(count) + 0.5) * len(busy) / count
+    return [(names[busy[i]], names[busy[int(np.argmax(alike[i]))]]) for i in steps.astype(int)]
+
+
+def _with_returns(
+    names: tuple[str, ...], rows: Rows, pickups: Float[np.ndarray, "N D"], seed: int
+) -> CensoredDemand:
+    """Censor pickups by the paper's rule, driven by bikes that come back evenly."""
     flows = pickups * TYPICAL_PICKUPS / pickups.mean(axis=0)
     # The first day is used up by the mean of the day before.
     before = slice(HOURS_OF_RETURNS - 1, len(flows) - 1)
     probability = probability_of_running_out(_mean_of_a_day(flows)[:-1], flows[before])
     wanted = slice(HOURS_OF_RETURNS, None)
     observed, censored = censor(pickups[wanted], probability, seed)
-    time = np.array([row["datetime"] for row in first[wanted]], dtype="datetime64[h]")
-    weather = {"temperature": without_gaps(numbers(first[wanted], "temp_mean"))}
+    time = np.array([row["datetime"] for row in rows[wanted]], dtype="datetime64[h]")
+    weather = {"temperature": without_gaps(numbers(rows[wanted], "temp_mean"))}
     train, validation = NEW_YORK_SPLIT[:2]
     split = (train, validation, len(time) - train - validation)
-    return CensoredDemand(
-        tuple(stations), time, weather, pickups[wanted], observed, censored, split
-    )
+    return CensoredDemand(names, time, weather, pickups[wanted], observed, censored, split)
 
 
 def _by_station(rows: Rows) -> dict[str, Rows]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 
 from censored_gp import metrics, presets
 from censored_gp.estimator import CensoredGP
@@ -21,6 +21,7 @@ __all__ = [
     "SINGLE",
     "build",
     "coverage",
+    "expected_coverage",
     "imputed",
     "paper_kernels",
     "paper_likelihood",
@@ -124,6 +125,29 @@ def coverage(
     return {"coverage": _mean(point), "coverage_at_random": _mean(even)}
 
 
+def expected_coverage(
+    prediction: Prediction, truth: Float[np.ndarray, " N"], level: float = 0.9
+) -> float:
+    """Return how much of what the model itself would draw the same intervals hold.
+
+    It is `level` where values are not whole numbers. Of counts it is more, and of small ones much
+    more: no count is below nought, so that an interval that begins there holds what is above the
+    lower level as well.
+    """
+    known, whole = _known_and_whole(truth)
+    if not whole:
+        return level
+    low, high = (np.round(end) for end in prediction.interval(level))
+    held = prediction.cdf(high + 0.5) - prediction.cdf(low - 0.5)
+    return _mean(held[known, 0])
+
+
+def _known_and_whole(truth: Float[np.ndarray, " N"]) -> tuple[Bool[np.ndarray, " N"], bool]:
+    """Return which values are known, and whether these are whole numbers."""
+    known = np.isfinite(truth)
+    return known, bool(np.all(truth[known] == np.round(truth[known])))
+
+
 def _mean(values: Shaped[np.ndarray, " K"]) -> float:
     return float(np.mean(values)) if len(values) else float("nan")
 
@@ -135,8 +159,7 @@ def _ends(
 
     Whole numbers under a family that has no atoms are rounded ones: what rounds to y counts as y.
     """
-    known = np.isfinite(truth)
-    whole = bool(np.all(truth[known] == np.round(truth[known])))
+    known, whole = _known_and_whole(truth)
     if whole and not prediction.discrete[0]:
         ends = [prediction.cdf(_beside(prediction, truth + half)) for half in (-0.5, 0.5)]
     else:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from censored_gp.paper import gaps, new_york
+from censored_gp.paper import elsewhere, gaps, new_york
 from censored_gp.paper.gaps import block_scores, mean_of
 from censored_gp.paper.models import CRPS_DRAWS, NATURAL
 from censored_gp.paper.new_york import BLOCK_NAMES, BLOCKS, CHAMPIONS, REFERENCES, ROWS, STATIONS
@@ -54,9 +54,9 @@ CALIBRATION = {
     "ratio": ("expected / true, test hours", 2),
     "ratio_train": ("training hours", 2),
     "coverage": ("90 %: test hours", 3),
-    "coverage_at_random": ("at random", 3),
+    "coverage_expected": ("of its own draws", 3),
     "coverage_censored": ("90 %: censored hours", 3),
-    "coverage_censored_at_random": ("at random", 3),
+    "coverage_censored_expected": ("of its own draws", 3),
     "converged": ("converged", 1),
     "fit_seconds": ("seconds per fit", 1),
 }
@@ -97,8 +97,9 @@ rises, a model that expects too much is rewarded, elsewhere it is punished.
 
 *Censored hours* are those of the training data; the intervals there are given the bound, for models
 that use it. 90 % intervals have both their ends. Where there is no count between, they hold more
-than 90 % of what was drawn from the model itself; *at random* their ends count in part, so that it
-would be 90 %. Whole numbers under a Gaussian are rounded ones. Seconds are medians of wall time on
+than 90 % of what is drawn from the model itself: how much stands beside it, *of its own draws*. *At
+random* ends count in part, so that it would be 90 %. Whole numbers under a Gaussian are rounded
+ones. Seconds are medians of wall time on
 a machine that may have done other work, too."""
 CORRECTED = """\
 The published counts of station 366 are twice what they should be. With them halved, the rows of
@@ -132,7 +133,8 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     >>> section([]).splitlines()[0]
     '## Table 4: New York, engine natural'
     """
-    own = [row for row in rows if row["engine"] in (engine, "-")]
+    ours = [row for row in rows if row["engine"] in (engine, "-")]
+    own = [row for row in ours if not elsewhere.is_elsewhere(row)]
     parts = [f"## Table 4: New York, engine {engine}", _protocol()]
     for station in STATIONS:
         parts += _station(own, station)
@@ -143,7 +145,8 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
     parts += _downloaded(own)
     parts += ["### Which row is the best, and why", REASONS, _standings(own), _about_paper(own)]
     parts += [gaps.about_coverage(own), effort([row for row in own if not gaps.is_beside(row)])]
-    return "\n\n".join(part for part in [*parts, *gaps.section(own)] if part)
+    parts += [*gaps.section(own), *elsewhere.section(ours)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _protocol() -> str:
