@@ -108,6 +108,7 @@ def test_nothing_is_spare_without_a_time_in_short_ones_or_for_who_chose_kernels(
     assert spare(hours(720), kernels=[RBF("1d")]) == ()
 
 
+@pytest.mark.slow
 def test_drift_is_not_lost_to_what_strays_for_an_afternoon():
     """Days of which nothing was seen are guessed from the drift around them."""
     rng = np.random.default_rng(1)
@@ -195,6 +196,7 @@ def test_counts_that_scatter_no_more_than_chance_have_no_nugget():
     assert np.mean(by_day(CGP("poisson").fit(hours(len(y)), y))) < 0.1
 
 
+@pytest.mark.slow
 def test_what_a_censored_count_was_is_what_its_like_are_above_its_bound():
     """By a fit that did not see the cell, its prediction cut to the bound, and by draws.
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from censored_gp.linalg import cholesky, inverse_lower, inverse_of_product, solve_lower
+from quick import quick
 
-BATCHES = [(), (1,), (3,), (2, 2)]
+BATCHES = [(), (3,), (2, 2)]
 
 
 def covariances(shape, order=6):
@@ -22,10 +23,16 @@ def test_factor_and_solution_are_numpys(shape):
     matrix = covariances(shape)
     factor = np.linalg.cholesky(matrix)
     right = np.random.default_rng(1).normal(size=(*shape, 6, 4))
-    np.testing.assert_allclose(cholesky(matrix), factor, atol=1e-12)
-    np.testing.assert_allclose(solve_lower(factor, right), np.linalg.solve(factor, right))
-    np.testing.assert_allclose(inverse_lower(factor), np.linalg.inv(factor), atol=1e-12)
-    np.testing.assert_allclose(inverse_of_product(factor), np.linalg.inv(matrix), atol=1e-12)
+
+    @quick
+    def ours(matrix, factor, right):
+        inverses = inverse_lower(factor), inverse_of_product(factor)
+        return cholesky(matrix), solve_lower(factor, right), *inverses
+
+    inverses = np.linalg.inv(factor), np.linalg.inv(matrix)
+    theirs = factor, np.linalg.solve(factor, right), *inverses
+    for own, known in zip(ours(matrix, factor, right), theirs, strict=True):
+        np.testing.assert_allclose(own, known, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", BATCHES)
@@ -40,9 +47,8 @@ def test_slopes_are_those_of_jax(shape):
         solved = jax.lax.linalg.triangular_solve(factor, r, left_side=True, lower=True)
         return jnp.sum(jnp.sin(solved))
 
-    for mine, theirs in zip(
-        jax.grad(own, (0, 1))(matrix, right), jax.grad(plain, (0, 1))(matrix, right), strict=True
-    ):
+    both = quick(lambda *args: [jax.grad(each, (0, 1))(*args) for each in (own, plain)])
+    for mine, theirs in zip(*both(matrix, right), strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-10)
 
 

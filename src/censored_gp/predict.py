@@ -28,6 +28,7 @@ __all__ = ["Prediction", "drawn_in_parts", "draws"]
 Cells = Float[np.ndarray, "N D"]
 ROLE = "mean"
 """The role that may have nuggets."""
+QUANTILES_KEPT = 8
 MOST_DRAWN = 5_000_000
 """Cells drawn at once: what bounds the memory of joint samples."""
 
@@ -137,12 +138,25 @@ class Prediction(Nodes):
         levels = np.asarray(level, dtype=float)
         if not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"found quantile level {level}; accepted are numbers between 0 and 1")
-        found = [
-            self._answer(Mixture.quantile, settings=(each,), of_seen=(lambda y: y,))[0]
-            for each in levels.ravel()
-        ]
-        values = self._units.shift + self._units.scale * np.stack(found)
+        values = np.stack([self._quantile(float(each)) for each in levels.ravel()])
         return values.reshape(*levels.shape, *self.shape)
+
+    def _quantile(self, level: float) -> Cells:
+        """Return one quantile; of the few that were asked for last it is remembered.
+
+        A picture of each output, or a table beside it, asks for the same intervals again.
+        """
+        kept = self._quantiles
+        if level not in kept:
+            found = self._answer(Mixture.quantile, settings=(level,), of_seen=(lambda y: y,))[0]
+            if len(kept) >= QUANTILES_KEPT:
+                del kept[next(iter(kept))]
+            kept[level] = self._units.shift + self._units.scale * found
+        return kept[level]
+
+    @functools.cached_property
+    def _quantiles(self) -> dict[float, Cells]:
+        return {}
 
     def interval(self, probability: float = 0.9) -> tuple[Cells, Cells]:
         """Return the central interval that holds the true output with the given probability.

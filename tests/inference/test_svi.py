@@ -135,6 +135,7 @@ def test_it_approaches_natural_from_below(reference, stacked):
     assert np.max(np.abs(shift) / np.sqrt(variance["mean"])) < 0.3
 
 
+@pytest.mark.slow
 def test_hyper_parameters_climb_too(reference):
     task, _, _ = reference
     start = dataclasses.replace(task, model=coupled().model)

@@ -38,6 +38,7 @@ def test_location_and_scale_of_any_size(scale):
     np.testing.assert_allclose(there_and_back(u, *theta), np.log(u), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "theta"), [(Gamma(), (1e-3, 0.3)), (StudentT(), (1.0, 2, 3))])
 def test_the_search_ends_where_rounding_errors_begin(family, theta, monkeypatch):
     calls = []
