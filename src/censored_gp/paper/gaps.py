@@ -70,7 +70,7 @@ def runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return the runs that tell what censoring costs in table 4, and what its rule does to it.
 
     >>> len(runs(1))
-    72
+    132
     """
     return [*new_york.gap_runs(draws, engine), *new_york.rule_runs(draws, engine)]
 

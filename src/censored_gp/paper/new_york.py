@@ -322,13 +322,13 @@ def gap_runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return what a row is held against to see the gap: its twins, one ignoring, one all-seeing.
 
     >>> len(gap_runs(10))
-    84
+    144
     """
     ignoring = [(b, f, IGNORING) for (f, _), m in IGNORED.items() if m == IGNORING for b in BLOCKS]
     found = [_run(s, d, *row, engine=engine) for row in ignoring for s in STATIONS
              for d in range(min(draws, HALF))]  # fmt: skip
     # The truth is the same in all draws: one run serves all.
-    return found + [_run(s, 0, b, f, m, data="truth", engine=engine) for f, m in IGNORED
+    return found + [_run(s, 0, b, f, m, data="truth", engine=engine) for f, m in ROWS
                     for b in BLOCKS for s in STATIONS]  # fmt: skip
 
 

@@ -109,11 +109,12 @@ A family's champion is HMOCGP, for Poisson MOCGP. *Ahead by* is its R² less tha
 row of its family, paired by draw. Where that is negative, the other columns tell why:
 
 - The difference is not clear: **chance**, as far as these draws can tell.
-- *Trained on the truth* the champion is no better than the best row: **not the censoring**. With
-  the paper's kernels the weekly one starts at a lengthscale of one, which can hardly tell weekends
-  from weekdays; what is not explained becomes noise. A varying noise takes it up: it trusts the
-  busiest hours least, and these make R². Such a model may lose by R² what it wins by NLPD; and a
-  negative binomial of large dispersion has means far above its medians.
+- *Trained on the truth*, both of them, the champion is no better than the other row: **not the
+  censoring**. With the paper's kernels the weekly one starts at a lengthscale of one, which can
+  hardly tell weekends from weekdays, and outputs that share it may not find a shorter one; what is
+  not explained becomes noise. A varying noise takes it up: it trusts the busiest hours least, and
+  these make R². Such a model may lose by R² what it wins by NLPD; and a negative binomial of large
+  dispersion has means far above its medians.
 - *Told the rule* of censoring it is: **the rule**. See what the rule has to do with it, below.
 - Else **varying noise**, if the champion is the best row by NLPD; or it is not explained."""
 
@@ -278,7 +279,8 @@ def _standings(rows: Sequence[Row]) -> str:
         )
         if (cells := _standing(_published(rows, station), block, family, model))
     ]
-    header = ["station", "block", "champion", "best other row", "ahead by", "trained on the truth"]
+    header = ["station", "block", "champion", "best other row", "ahead by"]
+    header += ["trained on the truth", "the other row"]
     return markdown([*header, "told the rule", "best by NLPD", "why not"], lines)
 
 
@@ -289,27 +291,31 @@ def _standing(rows: Sequence[Row], block: str, family: str, model: str) -> list[
     rival, ahead = standing(r2, champion, high_is_good=True)
     if not rival:
         return []
-    truth, told = (
-        mean_of(block_scores(rows, block, "r2", data), champion) for data in ("truth", "share")
-    )
+    of_truth = block_scores(rows, block, "r2", "truth")
+    truth, its = (mean_of(of_truth, name) for name in (champion, rival))
+    told = mean_of(block_scores(rows, block, "r2", "share"), champion)
     _, by_nlpd = standing(nlpd, champion, high_is_good=False)
     first = bool(np.mean(by_nlpd) >= 0)
     best = mean_of(r2, rival)
-    why = _why(ahead, best, truth, told, first) if np.mean(ahead) < 0 else ""
+    why = _why(ahead, truth - its, told - best, first) if np.mean(ahead) < 0 else ""
     by = shown(ahead) + ("" if is_clear(ahead) else " (not clear)")
-    figures = ["-" if np.isnan(value) else f"{value:.3f}" for value in (truth, told)]
+    figures = ["-" if np.isnan(value) else f"{value:.3f}" for value in (truth, its, told)]
     return [rival.replace("_", " "), by, *figures, "yes" if first else "no", why]
 
 
-def _why(ahead: Sequence[float], best: float, truth: float, told: float, by_nlpd: bool) -> str:
-    """Say why a champion is not the best row."""
+def _why(ahead: Sequence[float], by_truth: float, by_rule: float, by_nlpd: bool) -> str:
+    """Say why a champion is not the best row.
+
+    From by how much it is ahead, and would be if both were trained on the truth, or it alone told
+    the rule of censoring.
+    """
     if not is_clear(ahead):
         return "chance"
-    if np.isnan(truth):
+    if np.isnan(by_truth):
         return "see `reproduce gaps`"
-    if truth <= best:
+    if by_truth <= 0.0:
         return "not the censoring"
-    if told > best:
+    if by_rule > 0.0:
         return "the rule"
     return "varying noise" if by_nlpd else "not explained"
 
