@@ -35,6 +35,13 @@ def test_failed_runs_do_not_count():
     assert "1 failed. " in page.effort(every)
 
 
+def test_a_score_that_a_run_cannot_have_does_not_count_among_others():
+    every = rows(CGP=[1.0, 2.0, np.nan], HCGP=[np.nan])
+    found = page.collect(every, ["model"], ["error"], "score")
+    assert found["CGP"] == {("",): 1.5}
+    assert np.isnan(found["HCGP"][("",)])
+
+
 def test_differences_are_paired_by_draw():
     found = page.differences(scores(a=[1.0, 5.0, 9.0], b=[0.5, 4.0]), "a", "b")
     assert found == [0.5, 1.0]

@@ -107,6 +107,7 @@ def test_table_3_has_both_stand_ins_and_the_papers_figures(data_folder):
     assert "### New York areas" in text
     assert text.count("HMOCGP is the best row") == 6
     assert "| HMOCGP | 0.61 | 6.98 |" in text
+    assert text.count("expected / recorded, c = 0.5") == 2
 
 
 def test_table_3_counts_bounds_that_rise_while_scores_fall():

@@ -38,6 +38,8 @@ PACKAGES = ("censored-gp", "jax", "equinox", "numpy", "scipy", "scikit-learn")
 def collect(rows: Iterable[Row], name: Sequence[str], key: Sequence[str], score: str) -> Scores:
     """Sort a score of the runs that did not fail by table row and draw; of several, the mean.
 
+    A score that a run cannot have is NaN, and does not count where another one has it.
+
     >>> rows = [{"model": "CGP", "draw": "0", "r2": 0.5, "error": ""}]
     >>> collect(rows, ["model"], ["draw"], "r2")
     {'CGP': {('0',): 0.5}}
@@ -47,9 +49,14 @@ def collect(rows: Iterable[Row], name: Sequence[str], key: Sequence[str], score:
         own = found.setdefault(" ".join(str(row[n]) for n in name), {})
         own.setdefault(tuple(str(row[k]) for k in key), []).append(row[score])
     return {
-        each: {k: float(np.mean(values)) for k, values in own.items()}
+        each: {k: _mean_of_known(values) for k, values in own.items()}
         for each, own in found.items()
     }
+
+
+def _mean_of_known(values: Sequence[float]) -> float:
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def shown(values: Iterable[float], digits: int = 3) -> str:
@@ -226,8 +233,8 @@ def _version(name: str) -> str:
 
 
 def _mean(values: Iterable[float]) -> float:
-    known = [value for value in values if np.isfinite(value)]
-    return float(np.mean(known)) if known else -np.inf
+    found = _mean_of_known([*values])
+    return -np.inf if np.isnan(found) else found
 
 
 def _error(values: Any) -> float:

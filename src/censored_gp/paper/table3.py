@@ -57,7 +57,8 @@ little. Heeding the censoring is what these data reward. Of the models that do, 
 noise reach a higher bound on the days that they saw, but need not predict hidden days better for
 it: how often is counted below each table. And what was recorded is taken for the truth: a car park
 that is full records its capacity, however many more would have come. A model that expects more is
-punished for it, and one that sees another park fill up is led to expect more."""
+punished for it, and one that sees another park fill up is led to expect more: the last table of
+each data set has R² apart for where supply lasted, and what models expect where it did not."""
 
 
 def run(settings: Settings) -> dict[str, float]:
@@ -71,8 +72,11 @@ def run(settings: Settings) -> dict[str, float]:
     model = build(settings["model"], engine=settings["engine"], random_state=draw, **extra)
     model.fit(data.inputs(*weather, rows=~test), seen_by(settings["model"], seen))
     seconds = time.perf_counter() - start
-    predicted = model.predict(data.inputs(*weather, rows=test))
-    return point_scores(_first(predicted), data.truth[test, 0]) | {
+    predicted = _first(model.predict(data.inputs(*weather, rows=test)))
+    truth, limited = data.truth[test, 0], data.limited[test, 0]
+    return point_scores(predicted, truth) | {
+        "r2_lasted": point_scores(predicted, np.where(limited, np.nan, truth))["r2"],
+        "ratio_out": _ratio(predicted, np.where(limited, truth, np.nan)),
         "elbo": model.elbo_,
         "converged": float(model.report_.converged),
         "fit_seconds": seconds,
@@ -82,7 +86,7 @@ def run(settings: Settings) -> dict[str, float]:
 STUDY = Study(
     "table3",
     ("data", "pair", "draw", "intensity", "fold", "model", "engine"),
-    ("r2", "mae", "elbo", "converged", "fit_seconds"),
+    ("r2", "mae", "r2_lasted", "ratio_out", "elbo", "converged", "fit_seconds"),
     run,
     varied=("pair", "draw", "intensity", "fold"),
 )
@@ -134,6 +138,16 @@ def _in_fold(data: LimitedDemand, fold: int, seed: int) -> Bool[np.ndarray, " N"
     return dealt[place] == fold
 
 
+def _ratio(predicted: Float[np.ndarray, " N"], truth: Float[np.ndarray, " N"]) -> float:
+    """Return the sum of what was predicted over that of the truth, where it is known.
+
+    >>> _ratio(np.array([3.0, 9.0]), np.array([2.0, np.nan]))
+    1.5
+    """
+    known = np.isfinite(truth)
+    return float(predicted[known].sum() / truth[known].sum()) if known.any() else float("nan")
+
+
 def _first(predicted: Float[np.ndarray, "..."]) -> Float[np.ndarray, " N"]:
     return predicted if predicted.ndim == 1 else predicted[:, 0]
 
@@ -145,17 +159,8 @@ def _scores(rows: Sequence[Row], intensity: float, score: str) -> page.Scores:
 
 
 def _tables(rows: Sequence[Row]) -> list[str]:
-    """Return the table of one data set, the paired differences, and the verdicts."""
-    r2, mae = ({c: _scores(rows, c, s) for c in INTENSITIES} for s in ("r2", "mae"))
-    header = ["model", *(f"{s}, c = {c}" for c in INTENSITIES for s in ("R²", "MAE"))]
-    lines = []
-    for model in MODELS:
-        cells = [model]
-        for c in INTENSITIES:
-            best = page.bold_best(MODELS, r2[c], high_is_good=True)
-            cells.append(best(model, page.shown(r2[c].get(model, {}).values())))
-            cells.append(page.shown(mae[c].get(model, {}).values(), 1))
-        lines.append(cells)
+    """Return the tables of one data set, the paired differences, and the verdicts."""
+    r2 = {c: _scores(rows, c, "r2") for c in INTENSITIES}
     paired = [
         [model, *(page.shown(page.differences(r2[c], model, CHAMPION), 4) for c in INTENSITIES)]
         for model in MODELS
@@ -165,13 +170,36 @@ def _tables(rows: Sequence[Row]) -> list[str]:
         page.verdict(r2[c], CHAMPION, high_is_good=True, what=f"c = {c}") for c in INTENSITIES
     ]
     return [
-        page.markdown(header, lines),
+        _two_scores(rows, ("r2", "R²", 3), ("mae", "MAE", 1)),
         _settled(rows),
         f"R² less that of {CHAMPION}, paired:",
         page.markdown(["model", *(f"c = {c}" for c in INTENSITIES)], paired),
         page.bulleted(judged),
         _bounds_and_scores(rows),
+        "R² where supply lasted, and what is expected over what was recorded where it ran out:",
+        _two_scores(rows, ("r2_lasted", "R²", 3), ("ratio_out", "expected / recorded", 2)),
     ]
+
+
+def _two_scores(
+    rows: Sequence[Row], first: tuple[str, str, int], second: tuple[str, str, int]
+) -> str:
+    """Return two scores (by name, title and digits) of all models, best of the first in bold."""
+    (main, _, digits), (other, _, fewer) = first, second
+    one, two = ({c: _scores(rows, c, score) for c in INTENSITIES} for score in (main, other))
+    lines = []
+    for model in MODELS:
+        cells = [model]
+        for c in INTENSITIES:
+            best = page.bold_best(MODELS, one[c], high_is_good=True)
+            cells.append(best(model, page.shown(one[c].get(model, {}).values(), digits)))
+            cells.append(page.shown(two[c].get(model, {}).values(), fewer))
+        lines.append(cells)
+    return page.markdown(_header(first[1], second[1]), lines)
+
+
+def _header(*titles: str) -> list[str]:
+    return ["model", *(f"{title}, c = {c}" for c in INTENSITIES for title in titles)]
 
 
 def _settled(rows: Sequence[Row]) -> str:
@@ -198,6 +226,5 @@ def _bounds_and_scores(rows: Sequence[Row]) -> str:
 
 
 def _paper() -> str:
-    header = ["model", *(f"{s}, c = {c}" for c in INTENSITIES for s in ("R²", "MAE"))]
     lines = [[m, *(f"{v:.2f}" for both in PAPER[m] for v in both)] for m in MODELS]
-    return page.markdown(header, lines)
+    return page.markdown(_header("R²", "MAE"), lines)
