@@ -92,6 +92,9 @@ class Answers(BaseEstimator):
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true outputs.
 
+        Between two counts there is none, so that intervals of counts hold a little more than the
+        probability asked for; of small counts, whose intervals begin at nought, much more.
+
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> low, high = model.interval([[2.5]], 0.8)

@@ -161,6 +161,9 @@ class Prediction(Nodes):
     def interval(self, probability: float = 0.9) -> tuple[Cells, Cells]:
         """Return the central interval that holds the true output with the given probability.
 
+        Between two counts there is none, so that intervals of counts hold a little more than the
+        probability asked for; of small counts, whose intervals begin at nought, much more.
+
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> low, high = model.predict_distribution([[2.5]]).interval(0.8)
