@@ -90,10 +90,10 @@ class Answers(BaseEstimator):
         return self._shaped(prediction.quantile(levels), rows, several)
 
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
-        """Return both ends of the central intervals that hold the true outputs.
+        """Return both ends of the central intervals that hold the true outputs with a probability.
 
-        Between two counts there is none, so that intervals of counts hold a little more than the
-        probability asked for; of small counts, whose intervals begin at nought, much more.
+        Of counts with at least that probability: both ends are whole numbers, and count in full.
+        An interval of small counts that begins at nought leaves nothing out below, and holds more.
 
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)

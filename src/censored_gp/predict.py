@@ -29,6 +29,8 @@ Cells = Float[np.ndarray, "N D"]
 ROLE = "mean"
 """The role that may have nuggets."""
 QUANTILES_KEPT = 8
+"""Levels whose quantiles are remembered: pictures of each output, and a table beside them, ask for
+the same intervals again."""
 MOST_DRAWN = 5_000_000
 """Cells drawn at once: what bounds the memory of joint samples."""
 
@@ -142,16 +144,15 @@ class Prediction(Nodes):
         return values.reshape(*levels.shape, *self.shape)
 
     def _quantile(self, level: float) -> Cells:
-        """Return one quantile; of the few that were asked for last it is remembered.
-
-        A picture of each output, or a table beside it, asks for the same intervals again.
-        """
+        """Return one quantile, which is remembered if it is among the few asked for last."""
         kept = self._quantiles
-        if level not in kept:
-            found = self._answer(Mixture.quantile, settings=(level,), of_seen=(lambda y: y,))[0]
-            if len(kept) >= QUANTILES_KEPT:
-                del kept[next(iter(kept))]
-            kept[level] = self._units.shift + self._units.scale * found
+        if level in kept:
+            kept[level] = kept.pop(level)
+            return kept[level]
+        found = self._answer(Mixture.quantile, settings=(level,), of_seen=(lambda y: y,))[0]
+        if len(kept) >= QUANTILES_KEPT:
+            del kept[next(iter(kept))]
+        kept[level] = self._units.shift + self._units.scale * found
         return kept[level]
 
     @functools.cached_property
@@ -161,8 +162,8 @@ class Prediction(Nodes):
     def interval(self, probability: float = 0.9) -> tuple[Cells, Cells]:
         """Return the central interval that holds the true output with the given probability.
 
-        Between two counts there is none, so that intervals of counts hold a little more than the
-        probability asked for; of small counts, whose intervals begin at nought, much more.
+        Of counts with at least that: both ends are whole numbers, and count in full. An interval of
+        small counts that begins at nought leaves nothing out below, and holds more still.
 
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)

@@ -40,6 +40,9 @@ def test_a_score_that_a_run_cannot_have_does_not_count_among_others():
     found = page.collect(every, ["model"], ["error"], "score")
     assert found["CGP"] == {("",): 1.5}
     assert np.isnan(found["HCGP"][("",)])
+    ruined = page.collect(rows(CGP=[1.0, np.inf]), ["model"], ["error"], "score")
+    assert ruined["CGP"] == {("",): np.inf}, "an impossible truth is not forgiven"
+    assert page.bold_best(["HCGP"], found, high_is_good=True)("HCGP", "-") == "-"
 
 
 def test_differences_are_paired_by_draw():

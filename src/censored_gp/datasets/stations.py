@@ -87,13 +87,13 @@ def new_york_2016(pair: str, seed: int, *, folder: Path | None = None) -> Censor
 
 
 def two_stations(pair: tuple[str, str], seed: int, *, folder: Path | None = None) -> CensoredDemand:
-    """Return any two of the 493 stations of June and July 2016, censored like `new_york_2016`.
+    """Return any two stations of June and July 2016, censored like `new_york_2016`.
 
     >>> two_stations(("497", "285"), 0).names  # doctest: +SKIP
     ('497', '285')
     """
     rows = read_rows((folder or data_folder()) / MANY_FILE)
-    absent = [name for name in pair if name not in rows[0]]
+    absent = [name for name in pair if not name.isdigit() or name not in rows[0]]
     if absent:
         raise ValueError(f"{MANY_FILE} has no station {', '.join(map(repr, absent))}.")
     pickups = np.stack([numbers(rows, name) for name in pair], axis=1)
@@ -105,8 +105,9 @@ def station_pairs(
 ) -> list[tuple[str, str]]:
     """Return stations of 2016, from busy to quiet, each with the one most correlated with it.
 
-    Of all stations with a pickup in an hour or more, in the order of their demand, `count` are
-    taken at equal steps; `without` are left out, as stations and as partners.
+    Of all stations with at least one pickup an hour in the mean, in the order of their demand,
+    `count` are taken at equal steps. Partners are of the same stations, by the correlation of all
+    hours; one may be the partner of several. `without` are left out of both.
 
     >>> station_pairs(1)  # doctest: +SKIP
     [('517', '519')]
@@ -116,6 +117,8 @@ def station_pairs(
     pickups = np.stack([numbers(rows, name) for name in names], axis=1)
     mean = pickups.mean(axis=0)
     busy = [place for place in np.argsort(-mean, kind="stable") if mean[place] >= BUSY]
+    if not 1 <= count <= len(busy):
+        raise ValueError(f"count: found {count}. Accepted is a whole number from 1 to {len(busy)}.")
     alike = np.corrcoef(pickups[:, busy].T) - 2.0 * np.eye(len(busy))
     steps = (np.arange(count) + 0.5) * len(busy) / count
     return [(names[busy[i]], names[busy[int(np.argmax(alike[i]))]]) for i in steps.astype(int)]

@@ -19,6 +19,7 @@ __all__ = [
     "about_coverage",
     "about_gaps",
     "block_scores",
+    "costs",
     "gap",
     "gap_closed",
     "gaps",
@@ -159,7 +160,7 @@ def about_gaps(rows: Sequence[Row], data: str = "observed") -> str:
         for station, block, (family, model) in itertools.product(STATIONS, BLOCKS, IGNORED)
         if (found := gap(_of(rows, station), block, family, model, data))[-1]
     ]
-    missed = [name for name, found in cases if found[3] < AIM or _costs(found)]
+    missed = [name for name, found in cases if found[3] < AIM or costs(found)]
     if not cases:
         return ""
     met = f"In {len(cases) - len(missed)} of {len(cases)} cases at least {AIM:.0%} is closed"
@@ -167,8 +168,12 @@ def about_gaps(rows: Sequence[Row], data: str = "observed") -> str:
     return f"{met}, or there is no gap.{named}"
 
 
-def _costs(found: tuple[float, ...]) -> bool:
-    """Say whether there is no gap, and heeding the censoring makes a model worse all the same."""
+def costs(found: tuple[float, ...]) -> bool:
+    """Say whether there is no gap, and heeding the censoring makes a model worse all the same.
+
+    >>> costs((0.5, 0.4, 0.5, float("nan"), 1.0))
+    True
+    """
     return bool(np.isnan(found[3]) and found[1] < found[0] - LEAST_GAP)
 
 
@@ -232,14 +237,13 @@ def about_coverage(rows: Sequence[Row], data: str = "observed") -> str:
     if not known:
         return ""
     outside = [own for own in known if not low <= np.mean(own.closed) <= high]
-    inside, near = (
-        _by_block(known, lambda own: own not in outside),
-        _by_block(known, lambda own: abs(_apart(own)) <= NEAR),
+    inside = _by_block(known, lambda own: own not in outside)
+    said = f"90 % coverages of the count families: {inside} are within {low} to {high}."
+    near = _by_block(
+        [own for own in known if not np.isnan(_apart(own))], lambda own: abs(_apart(own)) <= NEAR
     )
-    said = (
-        f"90 % coverages of the count families: {inside} are within {low} to {high}. {near} are "
-        f"within {NEAR} of what the intervals hold of the model's own draws."
-    )
+    if near:
+        said += f" {near} are within {NEAR} of what the intervals hold of the model's own draws."
     lines = [f"{own.what}: {_held(own)}." for own in outside]
     return f"{said} Outside {low} to {high} are:\n\n{bulleted(lines)}" if lines else said
 

@@ -130,9 +130,9 @@ def expected_coverage(
 ) -> float:
     """Return how much of what the model itself would draw the same intervals hold.
 
-    It is `level` where values are not whole numbers. Of counts it is more, and of small ones much
-    more: no count is below nought, so that an interval that begins there holds what is above the
-    lower level as well.
+    It is `level` where values are not whole numbers. Of whole ones it is more: both ends count in
+    full. Of small counts it is much more: none is below nought, so that an interval that begins
+    there leaves nothing out on that side.
     """
     known, whole = _known_and_whole(truth)
     if not whole:

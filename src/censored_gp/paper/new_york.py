@@ -157,8 +157,9 @@ def _weather(settings: Settings) -> tuple[str, ...]:
     """Return the weather that is used; trip files have none."""
     if settings["partner"] == "downloaded":
         return ()
-    chosen = PAPER_WEATHER if settings["block"] == "paper" else OWN_WEATHER
-    return chosen.get(settings["station"], OF_2016)
+    if settings["block"] == "paper":
+        return PAPER_WEATHER.get(settings["station"], ())
+    return OWN_WEATHER.get(settings["station"], OF_2016)
 
 
 def _model(settings: Settings, data: CensoredDemand, weather: tuple[str, ...]) -> Any:

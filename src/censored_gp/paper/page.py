@@ -55,7 +55,7 @@ def collect(rows: Iterable[Row], name: Sequence[str], key: Sequence[str], score:
 
 
 def _mean_of_known(values: Sequence[float]) -> float:
-    known = [value for value in values if np.isfinite(value)]
+    known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
 
@@ -166,7 +166,8 @@ def bold_best(
     """
     sign = 1.0 if high_is_good else -1.0
     means = {row: sign * _mean(scores[row].values()) for row in rows if scores.get(row)}
-    best = max(means, key=lambda row: means[row]) if means else None
+    known = {row: mean for row, mean in means.items() if np.isfinite(mean)}
+    best = max(known, key=lambda row: known[row]) if known else None
     return lambda row, text: f"**{text}**" if row == best else text
 
 
@@ -233,8 +234,8 @@ def _version(name: str) -> str:
 
 
 def _mean(values: Iterable[float]) -> float:
-    found = _mean_of_known([*values])
-    return -np.inf if np.isnan(found) else found
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.mean(known)) if known else -np.inf
 
 
 def _error(values: Any) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -25,6 +26,7 @@ SAME_DATA = (("HCGP", "CGP"), ("HMOCGP", "MOCGP"))
 """Models that see the same, with varying noise and without: their bounds can be compared."""
 STEPS = NATURAL | {"max_iterations": 80}
 """Settings of the natural engine: many fits of the car parks need more than others do."""
+OUT = ("expected_out", "recorded_out")
 TITLES = {"car parks": "Birmingham car parks, hourly", "hubs": "New York areas, daily"}
 PAPER = {
     "NCGP": ((0.54, 7.68), (0.51, 7.94), (0.46, 8.29)),
@@ -57,8 +59,10 @@ little. Heeding the censoring is what these data reward. Of the models that do, 
 noise reach a higher bound on the days that they saw, but need not predict hidden days better for
 it: how often is counted below each table. And what was recorded is taken for the truth: a car park
 that is full records its capacity, however many more would have come. A model that expects more is
-punished for it, and one that sees another park fill up is led to expect more: the last table of
-each data set has R² apart for where supply lasted, and what models expect where it did not."""
+punished for it, and one that sees another park fill up is led to expect more. The last table of
+each data set has R² apart for where supply lasted, and what models expect where it did not. That
+it lasted is itself a matter of demand: a model that is right expects a little too much there, and
+too little where it ran out, unless what was recorded is less than what was wanted."""
 
 
 def run(settings: Settings) -> dict[str, float]:
@@ -76,7 +80,8 @@ def run(settings: Settings) -> dict[str, float]:
     truth, limited = data.truth[test, 0], data.limited[test, 0]
     return point_scores(predicted, truth) | {
         "r2_lasted": point_scores(predicted, np.where(limited, np.nan, truth))["r2"],
-        "ratio_out": _ratio(predicted, np.where(limited, truth, np.nan)),
+        "expected_out": float(predicted[limited].sum()),
+        "recorded_out": float(truth[limited].sum()),
         "elbo": model.elbo_,
         "converged": float(model.report_.converged),
         "fit_seconds": seconds,
@@ -86,7 +91,7 @@ def run(settings: Settings) -> dict[str, float]:
 STUDY = Study(
     "table3",
     ("data", "pair", "draw", "intensity", "fold", "model", "engine"),
-    ("r2", "mae", "r2_lasted", "ratio_out", "elbo", "converged", "fit_seconds"),
+    ("r2", "mae", "r2_lasted", "expected_out", "recorded_out", "elbo", "converged", "fit_seconds"),
     run,
     varied=("pair", "draw", "intensity", "fold"),
 )
@@ -138,24 +143,35 @@ def _in_fold(data: LimitedDemand, fold: int, seed: int) -> Bool[np.ndarray, " N"
     return dealt[place] == fold
 
 
-def _ratio(predicted: Float[np.ndarray, " N"], truth: Float[np.ndarray, " N"]) -> float:
-    """Return the sum of what was predicted over that of the truth, where it is known.
-
-    >>> _ratio(np.array([3.0, 9.0]), np.array([2.0, np.nan]))
-    1.5
-    """
-    known = np.isfinite(truth)
-    return float(predicted[known].sum() / truth[known].sum()) if known.any() else float("nan")
-
-
 def _first(predicted: Float[np.ndarray, "..."]) -> Float[np.ndarray, " N"]:
     return predicted if predicted.ndim == 1 else predicted[:, 0]
 
 
+class Score(NamedTuple):
+    """A score of the tables: its title, where it is found in a run, and its digits."""
+
+    title: str
+    name: str | tuple[str, str]
+    """A result, or two whose sums are to be divided."""
+    digits: int
+
+    def of(self, rows: Sequence[Row], intensity: float) -> page.Scores:
+        """Return the score by model and pair: the mean over folds and draws, or a ratio of sums."""
+        if isinstance(self.name, str):
+            return _scores(rows, intensity, self.name)
+        above, below = (_scores(rows, intensity, name) for name in self.name)
+        # Of as many folds each: the ratio of means is that of sums.
+        return {model: {pair: value / below[model][pair] for pair, value in own.items()
+                        if below[model][pair] > 0} for model, own in above.items()}  # fmt: skip
+
+
 def _scores(rows: Sequence[Row], intensity: float, score: str) -> page.Scores:
-    """Return a score by model and pair: the mean over folds and draws."""
+    """Return a score by model and pair: the mean over folds and draws, if it is known."""
     chosen = [row for row in rows if row["intensity"] == str(intensity)]
-    return page.collect(chosen, ["model"], ["pair"], score)
+    found = page.collect(chosen, ["model"], ["pair"], score)
+    known = {model: {pair: value for pair, value in own.items() if not np.isnan(value)}
+             for model, own in found.items()}  # fmt: skip
+    return {model: own for model, own in known.items() if own}
 
 
 def _tables(rows: Sequence[Row]) -> list[str]:
@@ -170,32 +186,37 @@ def _tables(rows: Sequence[Row]) -> list[str]:
         page.verdict(r2[c], CHAMPION, high_is_good=True, what=f"c = {c}") for c in INTENSITIES
     ]
     return [
-        _two_scores(rows, ("r2", "R²", 3), ("mae", "MAE", 1)),
+        _two_scores(rows, Score("R²", "r2", 3), Score("MAE", "mae", 1)),
         _settled(rows),
         f"R² less that of {CHAMPION}, paired:",
         page.markdown(["model", *(f"c = {c}" for c in INTENSITIES)], paired),
         page.bulleted(judged),
         _bounds_and_scores(rows),
-        "R² where supply lasted, and what is expected over what was recorded where it ran out:",
-        _two_scores(rows, ("r2_lasted", "R²", 3), ("ratio_out", "expected / recorded", 2)),
+        *_where_supply_lasted(rows),
     ]
 
 
-def _two_scores(
-    rows: Sequence[Row], first: tuple[str, str, int], second: tuple[str, str, int]
-) -> str:
-    """Return two scores (by name, title and digits) of all models, best of the first in bold."""
-    (main, _, digits), (other, _, fewer) = first, second
-    one, two = ({c: _scores(rows, c, score) for c in INTENSITIES} for score in (main, other))
+def _where_supply_lasted(rows: Sequence[Row]) -> list[str]:
+    """Return R² where supply lasted, and what is expected over what was recorded elsewhere."""
+    lasted = Score("R²", "r2_lasted", 3)
+    if not any(lasted.of(rows, c) for c in INTENSITIES):
+        return []
+    told = "R² where supply lasted, and what is expected over what was recorded where it ran out:"
+    return [told, _two_scores(rows, lasted, Score("expected / recorded", OUT, 2))]
+
+
+def _two_scores(rows: Sequence[Row], first: Score, second: Score) -> str:
+    """Return two scores of all models by intensity; the best of the first is in bold."""
     lines = []
     for model in MODELS:
         cells = [model]
         for c in INTENSITIES:
-            best = page.bold_best(MODELS, one[c], high_is_good=True)
-            cells.append(best(model, page.shown(one[c].get(model, {}).values(), digits)))
-            cells.append(page.shown(two[c].get(model, {}).values(), fewer))
+            one, two = first.of(rows, c), second.of(rows, c)
+            best = page.bold_best(MODELS, one, high_is_good=True)
+            cells.append(best(model, page.shown(one.get(model, {}).values(), first.digits)))
+            cells.append(page.shown(two.get(model, {}).values(), second.digits))
         lines.append(cells)
-    return page.markdown(_header(first[1], second[1]), lines)
+    return page.markdown(_header(first.title, second.title), lines)
 
 
 def _header(*titles: str) -> list[str]:
