@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
@@ -138,7 +139,7 @@ class Mixture(eqx.Module):
     def _guess(self, level: Float[Array, ""]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
         """Return a guess at a quantile, inside the bounds if there are any, and how far off it is.
 
-        Without bounds it is that of a Gaussian of the same mean and variance.
+        It is that of a Gaussian of the same mean and variance, between the bounds.
         """
         mean = self.likelihood.mean(*self.theta)
         centre = self.average(mean)
@@ -148,12 +149,16 @@ class Mixture(eqx.Module):
         spread = jnp.sqrt(noise + self.average((mean - centre) ** 2))
         spread = jnp.where(jnp.isfinite(spread), spread, 0.0)
         if self.lower is None or self.upper is None:
-            return centre + jax.scipy.special.ndtri(level) * spread, 0.25 * spread
+            return centre + ndtri(level) * spread, 0.25 * spread
         low = jnp.where(jnp.isfinite(self.lower), self.lower, self.upper - 2.0 * spread)
         high = jnp.where(jnp.isfinite(self.upper), self.upper, self.lower + 2.0 * spread)
         known = jnp.isfinite(low) & jnp.isfinite(high)
         inside = (centre > self.lower) & (centre < self.upper) | ~known
-        return jnp.where(inside, centre, 0.5 * (low + high)), spread
+        start = jnp.where(inside, centre, 0.5 * (low + high))
+        ends = [ndtr((b - centre) / spread) for b in (self.lower, self.upper)]
+        cut = centre + ndtri(ends[0] + level * (ends[1] - ends[0])) * spread
+        usable = jnp.isfinite(cut) & (cut >= self.lower) & (cut <= self.upper)
+        return jnp.where(usable, cut, start), jnp.where(usable, 0.25 * spread, spread)
 
 
 def log_cdf(mixture: Mixture, y: Float[Array, "K"]) -> Float[Array, "K"]:
