@@ -12,10 +12,12 @@ from censored_gp.cli.options import COMMANDS
 @pytest.fixture(scope="module")
 def small():
     """The demonstration on few days with the simplest family of counts."""
-    return demo.fit_both(days=16, likelihood="poisson")
+    return demo.fit_both(days=10, likelihood="poisson")
 
 
-def test_knowing_where_bikes_ran_out_brings_the_models_nearer_to_the_truth(small):
+@pytest.mark.slow
+def test_knowing_where_bikes_ran_out_brings_the_models_nearer_to_the_truth():
+    small = demo.fit_both(days=16, likelihood="poisson")
     table = {row[0]: [float(cell.strip("%").replace(",", "")) for cell in row[1:]]
              for row in demo.table_rows(small)}  # fmt: skip
     seen, filled, truth = table["Demand per hour where bikes ran out, filled in"]
@@ -31,9 +33,9 @@ def test_knowing_where_bikes_ran_out_brings_the_models_nearer_to_the_truth(small
 
 
 def test_the_unseen_days_are_not_trained_on(small):
-    assert small.training == 24 * 9
+    assert small.training == 24 * 3
     assert not small.ran_out[small.training :].any()
-    assert len(small.censored.mean) == 24 * 16
+    assert len(small.censored.mean) == 24 * 10
 
 
 def test_the_days_drawn_are_those_with_most_to_show():

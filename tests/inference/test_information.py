@@ -87,7 +87,8 @@ def gradient_and_information(free, sites, problem):
 
 
 @pytest.mark.parametrize(
-    "case", ["coupled", "rank one", pytest.param("separate", marks=pytest.mark.slow)]
+    "case",
+    ["coupled", *(pytest.param(c, marks=pytest.mark.slow) for c in ("rank one", "separate"))],
 )
 def test_information_is_that_of_the_textbook(case):
     free, found, expected = found_and_expected(CASES[case]())

@@ -282,10 +282,13 @@ def slope(function, theta, j):
     return (function(*up) - function(*down)) / (2 * step)
 
 
-# The tails of a Beta are those of the negative binomial, in other words.
+SLOW = ("beta", "student_t", "paper_negative_binomial")
+"""Their tails are those of the negative binomial in other clothes, and take as long to compile."""
+
+
 @pytest.mark.parametrize(
     "family",
-    [pytest.param(f, marks=pytest.mark.slow) if f == "beta" else f for f in CASES],
+    [pytest.param(f, marks=pytest.mark.slow) if f in SLOW else f for f in CASES],
 )
 def test_values_and_derivatives(family):
     case, likelihood = CASES[family], as_likelihood(family)
