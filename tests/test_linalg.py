@@ -10,7 +10,7 @@ import pytest
 from censored_gp.linalg import cholesky, inverse_lower, inverse_of_product, solve_lower
 from quick import quick
 
-BATCHES = [(), (3,), (2, 2)]
+BATCHES = [(), (1,), (3,), (2, 2)]
 
 
 def covariances(shape, order=6):
@@ -27,11 +27,12 @@ def test_factor_and_solution_are_numpys(shape):
     @quick
     def ours(matrix, factor, right):
         inverses = inverse_lower(factor), inverse_of_product(factor)
-        return cholesky(matrix), solve_lower(factor, right), *inverses
+        return solve_lower(factor, right), cholesky(matrix), *inverses
 
-    inverses = np.linalg.inv(factor), np.linalg.inv(matrix)
-    theirs = factor, np.linalg.solve(factor, right), *inverses
-    for own, known in zip(ours(matrix, factor, right), theirs, strict=True):
+    solved, *others = ours(matrix, factor, right)
+    np.testing.assert_allclose(solved, np.linalg.solve(factor, right))
+    theirs = factor, np.linalg.inv(factor), np.linalg.inv(matrix)
+    for own, known in zip(others, theirs, strict=True):
         np.testing.assert_allclose(own, known, atol=1e-12)
 
 

@@ -110,7 +110,7 @@ def station_pairs(
     hours; one may be the partner of several. `without` are left out of both.
 
     >>> station_pairs(1)  # doctest: +SKIP
-    [('517', '519')]
+    [('385', '147')]
     """
     rows = read_rows((folder or data_folder()) / MANY_FILE)
     names = [name for name in rows[0] if name.isdigit() and name not in without]

@@ -60,7 +60,8 @@ def reproduce(
     ----------
     what : "table1" to "table4", "gaps", "elsewhere", "figures", "engines", "stations" or "all"
         "gaps" tells what censoring costs in table 4, and what its rule has to do with it;
-        "elsewhere" does so at stations that were not looked at while defaults were settled.
+        "elsewhere" does so at stations that were not looked at while defaults were settled
+        (not part of "all" by "svi", which would take days for it).
         "stations" is table 4 with the paper's own four stations, from trip files that are
         downloaded; it is not part of "all".
     folder : where the page, the figures and the CSV files go

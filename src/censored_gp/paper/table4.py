@@ -295,14 +295,17 @@ def _standing(rows: Sequence[Row], block: str, family: str, model: str) -> list[
         return []
     of_truth = block_scores(rows, block, "r2", "truth")
     truth, its = (mean_of(of_truth, name) for name in (champion, rival))
-    of_share = block_scores(rows, block, "r2", "share").get(champion, {})
-    told = mean_of({champion: of_share}, champion)
+    of_share = block_scores(rows, block, "r2", "share")
+    told = mean_of(of_share, champion)
     _, by_nlpd = standing(nlpd, champion, high_is_good=False)
     first = bool(np.mean(by_nlpd) >= 0)
     # Of the same draws: the rest would be chance.
-    by_rule = [value - r2[rival][draw] for draw, value in of_share.items() if draw in r2[rival]]
-    gained = float(np.mean(by_rule or [np.nan]))
-    why = _why(ahead, truth - its, gained, first) if np.mean(ahead) < 0 else ""
+    by_rule = differences({**r2, champion: of_share.get(champion, {})}, champion, rival)
+    why = (
+        _why(ahead, truth - its, float(np.mean(by_rule or [np.nan])), first)
+        if np.mean(ahead) < 0
+        else ""
+    )
     by = shown(ahead) + ("" if is_clear(ahead) else " (not clear)")
     figures = ["-" if np.isnan(value) else f"{value:.3f}" for value in (truth, its, told)]
     return [rival.replace("_", " "), by, *figures, "yes" if first else "no", why]
