@@ -119,6 +119,9 @@ class Fixed:
         z = norm.ppf(np.asarray(levels))
         return self.shift + self.scale * z[:, None, None] * np.ones((1, 400, 1))
 
+    def interval(self, probability):
+        return tuple(self.quantile([(1 - probability) / 2, (1 + probability) / 2]))
+
     def cdf(self, y):
         from scipy.stats import norm
 

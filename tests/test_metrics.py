@@ -29,6 +29,13 @@ class Frozen:
     def quantile(self, p):
         return np.stack([self._each("ppf", np.full((1, len(self.outputs)), q)) for q in p])
 
+    def interval(self, probability):
+        low = self._each("ppf", np.full((1, len(self.outputs)), (1 - probability) / 2))
+        level = np.full(low.shape, (1 + probability) / 2)
+        if self.discrete[0]:
+            level = probability + self.cdf(low - 1.0)
+        return low, self._each("ppf", level)
+
     def cdf(self, y):
         return self._each("cdf", y)
 

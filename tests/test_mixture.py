@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from censored_gp import mixture as mixture_module
 from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial
+from censored_gp.likelihoods.shares import given_share
 from censored_gp.mixture import Mixture, answers, coarse
 from quick import quick
 
@@ -23,7 +25,7 @@ def cut(family, theta, lower, upper):
 def found(mixture):
     """Quantiles at all levels, and the lower tails there by the exact way."""
     ask = quick(lambda mixture, level: mixture.quantile(level))
-    quantiles = np.stack([ask(mixture, jnp.asarray(level)) for level in LEVELS])
+    quantiles = np.stack([ask(mixture, jnp.full(mixture.lower.shape, level)) for level in LEVELS])
     return quantiles, np.stack([below(mixture, q) for q in quantiles])
 
 
@@ -57,6 +59,22 @@ def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_le
     assert np.all((below(mixture, quantiles[2] - 1.0) < 0.5) | (quantiles[2] == lower))
 
 
+@pytest.mark.parametrize("most", [mixture_module.MOST_ADDED, 0])
+def test_quantiles_of_what_a_share_was_are_those_of_the_sum(most, monkeypatch):
+    """Whether counts are added up one by one or, those far out must be, searched."""
+    monkeypatch.setattr(mixture_module, "MOST_ADDED", most)
+    counts, theta = np.arange(4000.0), ([2.0, 5.0, 9.0], [0.5, 0.1, 1.3])
+    lower = np.array([0.0, 3.0, 40.0])
+    mixture = cut(given_share(NegativeBinomial()), theta, lower, np.full(3, INF))
+    quantiles, reached = found(mixture)
+    each = np.exp(NegativeBinomial().log_density(counts, *(np.array(t)[:, None] for t in theta)))
+    for k, v in enumerate(lower.astype(int)):
+        above = np.where(counts >= v, each / (counts + 1), 0.0)
+        upto = np.cumsum(MASS[:, 0] @ (above / above.sum(axis=1, keepdims=True)))
+        np.testing.assert_array_equal(quantiles[:, k], np.searchsorted(upto, LEVELS))
+        np.testing.assert_allclose(reached[:, k], upto[quantiles[:, k].astype(int)], atol=1e-6)
+
+
 @pytest.mark.parametrize("size", [1, 16, 17, 1000])
 def test_numbers_of_cells_are_rounded_up_to_few(size):
     assert coarse(size) >= size
@@ -80,8 +98,7 @@ def test_bounds_of_one_side_have_the_moments_that_they_have_beside_others(family
         between = np.array([*np.full(5, -INF), 1.0]), np.array([*near[:-1], 5.0])
     with jax.enable_x64(True):
         alone, beside = (
-            answers(family, gamma, MASS, each, Mixture.moments, (), ())
-            for each in (bounds, between)
+            answers(family, gamma, MASS, each, Mixture.moments, ()) for each in (bounds, between)
         )
     # Far out a variance is what squares of rounded numbers leave.
     np.testing.assert_allclose(np.array(alone)[:, :-1], np.array(beside)[:, :-1], rtol=1e-7)

@@ -15,7 +15,7 @@ from censored_gp.inference.natural import NaturalSettings
 from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.model import Units
 from censored_gp.observations import Observations
-from censored_gp.predict import Prediction
+from censored_gp.predict import Prediction, central
 
 UNITS = Units(np.array([10.0, 0.0]), np.array([2.0, 1.0]))
 NEW = np.array([[-4.0], [0.3], [2.0], [5.0], [9.5]])
@@ -74,8 +74,39 @@ def test_quantiles_invert_the_cdf(prediction, level):
 def test_several_levels_give_a_leading_axis_and_intervals_are_quantiles(prediction):
     several = prediction.quantile([0.05, 0.95])
     assert several.shape == (2, 5, 2)
-    np.testing.assert_allclose(several, prediction.interval(0.9), rtol=1e-12)
+    low, high = prediction.interval(0.9)
+    np.testing.assert_allclose(several[0], low, rtol=1e-12)
+    np.testing.assert_allclose(several[1, :, 0], high[:, 0], rtol=1e-12)
     assert np.all(several[0] < several[1])
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
+def test_intervals_of_counts_hold_enough_and_with_a_smaller_end_would_not(prediction, probability):
+    low, high = prediction.interval(probability)
+    start, upto, before = (prediction.cdf(y)[:, 1] for y in (low - 1.0, high, high - 1.0))
+    assert np.all(upto - start >= probability - 1e-9)
+    assert np.all((before - start < probability) | (high == low)[:, 1])
+    assert np.all(start < (1 - probability) / 2), "no more is left out below than may be"
+
+
+def test_intervals_of_draws_are_those_of_what_they_are_drawn_from():
+    """At rates at which the lower end is nought, just above it, and far from it."""
+    rates = np.array([0.1, 0.8, 2.5, 3.5, 40.0])
+    drawn = np.random.default_rng(0).poisson(rates, size=(200_000, 5))[:, :, None]
+    low, high = central(drawn.astype(float), 0.9)
+    start = stats.poisson(rates).ppf(0.05)
+    np.testing.assert_array_equal(low[:, 0], start)
+    level = 0.9 + stats.poisson(rates).cdf(start - 1.0)
+    np.testing.assert_array_equal(high[:, 0], stats.poisson(rates).ppf(level))
+
+
+def test_intervals_of_continuous_draws_are_their_quantiles():
+    drawn = np.random.default_rng(0).normal(size=(1000, 3, 1))
+    ends = np.quantile(drawn, [0.05, 0.95], axis=0, method="inverted_cdf")
+    order = np.sort(drawn, axis=0)
+    for found, expected in zip(central(drawn, 0.9), ends, strict=True):
+        places = [np.searchsorted(order[:, k, 0], (found[k, 0], expected[k, 0])) for k in range(3)]
+        assert np.max(np.abs(np.diff(places))) <= 1
 
 
 def test_quantiles_are_remembered_but_not_given_away(prediction, monkeypatch):
@@ -90,7 +121,7 @@ def test_quantiles_are_remembered_but_not_given_away(prediction, monkeypatch):
     for level in np.linspace(0.1, 0.9, 9):
         prediction.quantile(level)
     assert len(asked) <= 10
-    assert len(prediction._quantiles) <= 8, "memory is bounded"
+    assert len(prediction._found) <= 8, "memory is bounded"
     np.testing.assert_array_equal(prediction.quantile([0.71])[0], before)
 
 

@@ -92,8 +92,9 @@ class Answers(BaseEstimator):
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true outputs with a probability.
 
-        Of counts with at least that probability: both ends are whole numbers, and count in full.
-        An interval of small counts that begins at nought leaves nothing out below, and holds more.
+        As much is left out below as above. Of counts, whose ends count in full, less is left out
+        below than may be (of small ones nothing at all); the upper end is then the smallest with
+        which the interval holds as much as it should.
 
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)

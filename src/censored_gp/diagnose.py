@@ -83,6 +83,10 @@ class CrossPrediction:
         """Return quantiles; a list of levels gives a leading axis."""
         return self._chosen([part.quantile(level) for part in self._parts])
 
+    def interval(self, probability: float) -> tuple[Cells, Cells]:
+        """Return both ends of central intervals."""
+        return tuple(self._chosen([np.stack(part.interval(probability)) for part in self._parts]))
+
     def cdf(self, y: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
         """Return P(Y <= y)."""
         return self._chosen([part.cdf(y) for part in self._parts])

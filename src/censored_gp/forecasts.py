@@ -16,7 +16,7 @@ from censored_gp import ahead, demand, futures
 from censored_gp.answers import Answers
 from censored_gp.frames import Layout, Rows
 from censored_gp.natives import ResultTable, build, names_of_ends, times_like
-from censored_gp.predict import drawn_in_parts, draws
+from censored_gp.predict import central, drawn_in_parts, draws
 from censored_gp.tables import listed, zone_rules
 
 __all__ = ["Forecasts"]
@@ -207,9 +207,7 @@ class Forecasts(Answers):
         found = [self._prediction(inputs) for inputs in many]
         each = max(1, -(-samples // count))
         drawn = np.concatenate([draws(one, each, rng) for one in found])
-        ends = [(1 - probability) / 2, (1 + probability) / 2]
-        low, high = np.quantile(drawn, ends, axis=0, method="inverted_cdf")
-        return np.mean([one.mean for one in found], axis=0), low, high
+        return np.mean([one.mean for one in found], axis=0), *central(drawn, probability)
 
     def _forecast_table(self, cells: Cells, when: _Ahead) -> Any:
         """Return a forecast as a table: wide, or long if the training table was."""

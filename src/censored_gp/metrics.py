@@ -63,6 +63,12 @@ class Distribution(Protocol):
         """The quantiles at a list of P probabilities."""
         ...
 
+    def interval(
+        self, probability: float, /
+    ) -> tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]]:
+        """Both ends of the central interval that holds the output with a probability."""
+        ...
+
     def cdf(self, y: Float[np.ndarray, "N D"], /) -> Float[np.ndarray, "N D"]:
         """P(Y <= y)."""
         ...
@@ -338,7 +344,7 @@ def _coverage_cells(prediction: Distribution, truth: Truth, level: float) -> tup
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; give the share to be covered, between 0 and 1.")
     lower, upper, known = read_truth(truth, prediction.mean)
-    a, b = prediction.quantile([(1 - level) / 2, (1 + level) / 2])
+    a, b = prediction.interval(level)
     sure = (lower >= a) & (upper <= b)
     possible = sure | ((upper >= a) & (lower <= b))
     # One shared point has no probability for a continuous output, though it has a density.

@@ -161,20 +161,16 @@ class Nodes:
         self,
         question: Callable[..., Any],
         arguments: tuple[Cells, ...] = (),
-        settings: tuple[Any, ...] = (),
         of_seen: tuple[Callable[[Cells], Cells], ...] = (),
     ) -> tuple[Cells, ...]:
         """Ask a question about all cells, chunk by chunk of rows.
 
         `of_seen` has the answers for values that were seen exactly, of which it is not asked.
         """
-        settings = tuple(np.asarray(each, dtype=float) for each in settings)
         arguments = tuple(np.broadcast_to(a, self.shape) for a in arguments)
         seen = self._bounds.lower if self._bounds is not None and of_seen else None
         known = () if seen is None else tuple(answer(seen) for answer in of_seen)
-        parts = [
-            self._answer_rows(rows, question, arguments, settings, known) for rows in self._chunks()
-        ]
+        parts = [self._answer_rows(rows, question, arguments, known) for rows in self._chunks()]
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def _answer_rows(
@@ -182,7 +178,6 @@ class Nodes:
         rows: slice,
         question: Callable[..., Any],
         arguments: tuple[Cells, ...],
-        settings: tuple[Float[np.ndarray, ""], ...],
         known: tuple[Cells, ...],
     ) -> list[Cells]:
         """Ask a question about the cells of some rows, but for those of which all is known."""
@@ -203,7 +198,7 @@ class Nodes:
                 share = np.asarray(mass)[:, None]
                 if self._alone(likelihood):
                     share = weighed(family, some, share, bounds)
-                each = answers(family, some, share, bounds, question, about, settings)
+                each = answers(family, some, share, bounds, question, about)
                 found = found or [np.empty((size, self.shape[1])) for _ in each]
                 for answer, part in zip(found, each, strict=True):
                     cells = answer[:, outputs].ravel()

@@ -9,7 +9,7 @@ the components stay and only each component is cut to them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import numpy as np
@@ -23,14 +23,14 @@ from censored_gp.nodes import Nodes, pad
 from censored_gp.posterior import Latent, Noise, Posterior, Seen
 from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 
-__all__ = ["Prediction", "drawn_in_parts", "draws"]
+__all__ = ["Prediction", "central", "drawn_in_parts", "draws"]
 
 Cells = Float[np.ndarray, "N D"]
 ROLE = "mean"
 """The role that may have nuggets."""
 QUANTILES_KEPT = 8
-"""Levels whose quantiles are remembered: pictures of each output, and a table beside them, ask for
-the same intervals again."""
+"""Levels whose quantiles are remembered, and intervals: pictures of each output, and a table beside
+them, ask for the same ones again."""
 MOST_DRAWN = 5_000_000
 """Cells drawn at once: what bounds the memory of joint samples."""
 
@@ -140,30 +140,33 @@ class Prediction(Nodes):
         levels = np.asarray(level, dtype=float)
         if not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"found quantile level {level}; accepted are numbers between 0 and 1")
-        values = np.stack([self._quantile(float(each)) for each in levels.ravel()])
+        values = np.stack([self._remembered(self._quantile, float(p)) for p in levels.ravel()])
         return values.reshape(*levels.shape, *self.shape)
 
-    def _quantile(self, level: float) -> Cells:
-        """Return one quantile, which is remembered if it is among the few asked for last."""
-        kept = self._quantiles
-        if level in kept:
-            kept[level] = kept.pop(level)
-            return kept[level]
-        found = self._answer(Mixture.quantile, settings=(level,), of_seen=(lambda y: y,))[0]
-        if len(kept) >= QUANTILES_KEPT:
+    def _quantile(self, level: float | Cells) -> Cells:
+        """Return one quantile of every cell, at the same level or each at its own."""
+        levels = np.broadcast_to(np.asarray(level, dtype=float), self.shape)
+        found = self._answer(Mixture.quantile, (levels,), of_seen=(lambda y: y,))[0]
+        return self._units.shift + self._units.scale * found
+
+    def _remembered(self, find: Callable[[float], Cells], level: float) -> Cells:
+        """Return what was found for a level, again if it is not among the few asked for last."""
+        kept, key = self._found, (find.__name__, level)
+        kept[key] = kept.pop(key) if key in kept else find(level)
+        if len(kept) > QUANTILES_KEPT:
             del kept[next(iter(kept))]
-        kept[level] = self._units.shift + self._units.scale * found
-        return kept[level]
+        return kept[key]
 
     @functools.cached_property
-    def _quantiles(self) -> dict[float, Cells]:
+    def _found(self) -> dict[tuple[str, float], Cells]:
         return {}
 
     def interval(self, probability: float = 0.9) -> tuple[Cells, Cells]:
         """Return the central interval that holds the true output with the given probability.
 
-        Of counts with at least that: both ends are whole numbers, and count in full. An interval of
-        small counts that begins at nought leaves nothing out below, and holds more still.
+        Its ends are the quantiles that leave out equally much on either side. Of counts, whose
+        ends count in full, less is left out below than may be (of small ones nothing at all); the
+        upper end is then the smallest with which the interval holds as much as it should.
 
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
@@ -171,8 +174,16 @@ class Prediction(Nodes):
         >>> low.round(1), high.round(1)
         (array([[3.2]]), array([[4.1]]))
         """
-        low, high = self.quantile([(1 - probability) / 2, (1 + probability) / 2])
-        return low, high
+        low = self.quantile((1 - probability) / 2)
+        return low, self._remembered(self._upper_end, float(probability)).copy()
+
+    def _upper_end(self, probability: float) -> Cells:
+        """Return the upper ends of central intervals."""
+        level = np.full(self.shape, (1 + probability) / 2)
+        if self.discrete.any():
+            below = self.cdf(self.quantile((1 - probability) / 2) - 1.0)
+            level = np.where(self.discrete, np.minimum(probability + below, level), level)
+        return self._quantile(level)
 
     def cdf(self, y: Cells) -> Cells:
         """Return P(Y <= y).
@@ -333,6 +344,20 @@ def draws(
         made[start : start + len(part)] = part
         start += len(part)
     return made
+
+
+def central(drawn: Float[np.ndarray, "S N D"], probability: float) -> tuple[Cells, Cells]:
+    """Return both ends of the central intervals of drawn cells, as `Prediction.interval` has them.
+
+    >>> low, high = central(np.repeat([0.0, 1.0, 2.0, 9.0], [50, 30, 15, 5])[:, None, None], 0.9)
+    >>> float(low[0, 0]), float(high[0, 0])
+    (0.0, 2.0)
+    """
+    ordered = np.sort(drawn, axis=0)
+    low = np.quantile(ordered, (1 - probability) / 2, axis=0, method="inverted_cdf")
+    upto = np.count_nonzero(ordered < low, axis=0) + np.ceil(probability * len(ordered) - 1e-9)
+    high = np.take_along_axis(ordered, upto.astype(int)[None] - 1, axis=0)[0]
+    return low, high
 
 
 def drawn_in_parts(

@@ -10,9 +10,10 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods.base import Likelihood, Values
+from censored_gp.likelihoods.inverse import Density, Tails
 from censored_gp.tails import log1mexp
 
 __all__ = ["given_share", "knows_shares"]
@@ -59,10 +60,24 @@ class GivenShare(Likelihood):
 
     def log_tails(self, y: Values, *theta: Values) -> Moments:
         """Return both tails, one from the other."""
-        survival = self.log_survival(y, *theta)
-        # Two tails that were both lost would differ by NaN.
-        cdf = log1mexp(jnp.minimum(survival, -SMALLEST))
-        return jnp.where(jnp.asarray(y) < 0, -jnp.inf, cdf), survival
+        return _both_tails(self.log_survival(y, *theta), jnp.asarray(y) < 0)
+
+    def curves_from(self, lower: Values, *theta: Values) -> tuple[Tails, Density]:
+        """Return log tails and log density of what is at least `lower`, as functions of y.
+
+        It is they that quantiles are searched with: the sum of everything is taken once.
+        """
+        whole = self.whole.log_share(jnp.asarray(lower), *theta)
+
+        def log_tails(y: Float[Array, "*#batch"]) -> Moments:
+            survival = jnp.minimum(self.whole.log_share(jnp.floor(y) + 1.0, *theta) - whole, 0.0)
+            survival = jnp.where(y < lower, 0.0, survival)
+            return _both_tails(survival, y < lower)
+
+        def log_density(y: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+            return self.whole.log_density(y, *theta) - jnp.log1p(y) - whole
+
+        return log_tails, log_density
 
     def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return 1 / S(0) - 1."""
@@ -85,6 +100,13 @@ class GivenShare(Likelihood):
     def _scale(self, *theta: Any) -> Float[Array, "*#batch"]:
         """Return log S(0), the sum of P(y) / (y + 1) over all y."""
         return self.whole.log_share(jnp.zeros(()), *theta)
+
+
+def _both_tails(survival: Float[Array, "*#batch"], below: Bool[Array, "*#batch"]) -> Moments:
+    """Return both log tails, from the upper one and where nothing is left of the lower one."""
+    # Two tails that were both lost would differ by NaN.
+    cdf = log1mexp(jnp.minimum(survival, -SMALLEST))
+    return jnp.where(below, -jnp.inf, cdf), survival
 
 
 @functools.cache

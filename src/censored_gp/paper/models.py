@@ -110,16 +110,16 @@ def coverage(
 ) -> dict[str, float]:
     """Return how much of the truth (NaN: not counted) the central intervals of output 1 hold.
 
-    A value is inside if it is not below the lower quantile and not above the upper one. That can
-    be read off P(Y < y) and P(Y <= y), which are quicker to compute than quantiles.
-
-    There may be no count between two quantiles: closed intervals of small counts hold more than
-    they promise, however right the model is. `coverage_at_random` is of intervals whose ends hold a
-    count with a probability that makes it even: of these a model that is right holds `level`.
+    Both ends count in full: intervals of small counts hold more than they promise, however right
+    the model is. `coverage_at_random` is of intervals between quantiles whose ends hold a count
+    with a probability that makes it even: of these a model that is right holds `level`.
     """
     below, upto = _ends(prediction, truth)
     low, high = (1 - level) / 2, (1 + level) / 2
     point = (upto >= low) & (below < high)
+    if prediction.discrete[0]:
+        known, (start, end) = np.isfinite(truth), prediction.interval(level)
+        point = ((truth >= start[:, 0]) & (truth <= end[:, 0]))[known]
     inside, width = np.clip(upto, low, high) - np.clip(below, low, high), upto - below
     even = np.where(width > 0, inside / np.where(width > 0, width, 1.0), point)
     return {"coverage": _mean(point), "coverage_at_random": _mean(even)}
@@ -131,8 +131,7 @@ def expected_coverage(
     """Return how much of what the model itself would draw the same intervals hold.
 
     It is `level` where values are not whole numbers. Of whole ones it is more: both ends count in
-    full. Of small counts it is much more: none is below nought, so that an interval that begins
-    there leaves nothing out on that side.
+    full.
     """
     known, whole = _known_and_whole(truth)
     if not whole:
