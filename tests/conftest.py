@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +39,24 @@ def data_folder() -> Path:
         return datasets.data_folder()
     except FileNotFoundError as absent:
         pytest.skip(str(absent))
+
+
+class Caught(Exception):
+    """What an engine would have been given."""
+
+
+@pytest.fixture
+def begin(monkeypatch):
+    """Fit up to the point where computing begins, and return the task and the settings."""
+    import censored_gp.estimator
+
+    def infer(engine, task, settings):
+        raise Caught(task, settings)
+
+    def fit(model, *args, **keywords) -> Any:
+        with pytest.raises(Caught) as caught:
+            model.fit(*args, **keywords)
+        return caught.value.args
+
+    monkeypatch.setattr(censored_gp.estimator, "infer", infer)
+    return fit

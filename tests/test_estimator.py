@@ -20,7 +20,6 @@ from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
 )
 
-import censored_gp.estimator
 from censored_gp import CensoredGP, Observations
 from censored_gp.kernels import RBF, Matern32, Periodic
 from censored_gp.likelihoods import Gaussian
@@ -43,26 +42,6 @@ class World:
         self.truth = self.clean + 0.1 * rng.standard_normal((n, 2))
         self.censored = self.truth >= CAP
         self.y = np.minimum(self.truth, CAP)
-
-
-class Caught(Exception):
-    """What an engine would have been given."""
-
-
-@pytest.fixture
-def begin(monkeypatch):
-    """Fit up to the point where computing begins, and return the task and the settings."""
-
-    def infer(engine, task, settings):
-        raise Caught(task, settings)
-
-    def fit(model, *args, **keywords) -> Any:
-        with pytest.raises(Caught) as caught:
-            model.fit(*args, **keywords)
-        return caught.value.args
-
-    monkeypatch.setattr(censored_gp.estimator, "infer", infer)
-    return fit
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp import mixture as mixture_module
-from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial
-from censored_gp.likelihoods.shares import given_share
+from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial, shares
 from censored_gp.mixture import Mixture, answers, coarse
 from quick import quick
 
@@ -59,13 +57,13 @@ def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_le
     assert np.all((below(mixture, quantiles[2] - 1.0) < 0.5) | (quantiles[2] == lower))
 
 
-@pytest.mark.parametrize("most", [mixture_module.MOST_ADDED, 0])
+@pytest.mark.parametrize("most", [shares.MOST_ADDED, pytest.param(0, marks=pytest.mark.slow)])
 def test_quantiles_of_what_a_share_was_are_those_of_the_sum(most, monkeypatch):
     """Whether counts are added up one by one or, those far out must be, searched."""
-    monkeypatch.setattr(mixture_module, "MOST_ADDED", most)
+    monkeypatch.setattr(shares, "MOST_ADDED", most)
     counts, theta = np.arange(4000.0), ([2.0, 5.0, 9.0], [0.5, 0.1, 1.3])
     lower = np.array([0.0, 3.0, 40.0])
-    mixture = cut(given_share(NegativeBinomial()), theta, lower, np.full(3, INF))
+    mixture = cut(shares.given_share(NegativeBinomial()), theta, lower, np.full(3, INF))
     quantiles, reached = found(mixture)
     each = np.exp(NegativeBinomial().log_density(counts, *(np.array(t)[:, None] for t in theta)))
     for k, v in enumerate(lower.astype(int)):

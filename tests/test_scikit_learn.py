@@ -4,10 +4,11 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from censored_gp import CensoredGP
+from censored_gp.kernels import RBF
 
 
-# Few inducing inputs and constant noise: the checks are about the interface.
-@parametrize_with_checks([CensoredGP(max_inducing=32, heteroscedastic=False)])
+# One kernel, few inducing inputs and constant noise: the checks are about the interface.
+@parametrize_with_checks([CensoredGP(kernels=RBF(), max_inducing=32, heteroscedastic=False)])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)

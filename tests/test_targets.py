@@ -76,18 +76,18 @@ def test_warnings_are_told_at_the_line_outside_the_package():
     assert caught[0].filename == __file__
 
 
-def test_a_long_table_that_is_fitted_as_a_wide_one_is_noticed():
+def test_a_long_table_that_is_fitted_as_a_wide_one_is_noticed(begin):
     long = {
         "hour": np.repeat(np.arange(6.0), 3),
         "rides": np.arange(18.0),
         "place": list("abc") * 6,
     }
     with pytest.warns(UserWarning, match=r"18 of 18 rows have a time .*: by='...'"):
-        CensoredGP().fit(long, outputs="rides", time="hour")
+        begin(CensoredGP(), long, outputs="rides", time="hour")
 
 
-def test_repeated_times_with_other_inputs_are_no_sign_of_a_long_table():
+def test_repeated_times_with_other_inputs_are_no_sign_of_a_long_table(begin):
     deep = {"hour": np.repeat(np.arange(6.0), 3), "lead": np.arange(18.0), "depth": [1, 2, 3] * 6}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        CensoredGP().fit(deep, outputs="lead", time="hour", inputs=["depth"])
+        begin(CensoredGP(), deep, outputs="lead", time="hour", inputs=["depth"])

@@ -13,22 +13,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.bounds import bound_tails
 from censored_gp.likelihoods.inverse import Density, Tails, invert
-from censored_gp.likelihoods.shares import GivenShare
+from censored_gp.likelihoods.shares import GivenShare, quantile_above
 from censored_gp.runtime import AnyArray, compiled
 from censored_gp.tails.interval import log_difference
 
 MOST_COMPONENTS = 2**16
 """Components times cells of which a question is asked at once: the temporaries fit a cache."""
-
-MOST_ADDED = 256
-"""Counts that are added up, one by one, in search of a quantile."""
 
 NARROW = 1e-9
 """Width of bounds, in standard deviations, up to which a density is constant between them."""
@@ -96,46 +92,25 @@ class Mixture(eqx.Module):
 
     def quantile(self, level: Float[Array, "K"]) -> Float[Array, "K"]:
         """Return the smallest y with P(Y <= y) >= level."""
+        if isinstance(self.likelihood, GivenShare):
+            curves = self._share_curves(self.likelihood)
+            return quantile_above(*curves, jnp.asarray(self.lower), level, *self._guess(level))
         narrow = self._narrow()
         log_tails, log_density = self._curves(narrow)
-
-        def searched() -> Float[Array, "K"]:
-            both = jnp.log(level), jnp.log1p(-level)
-            support = self.likelihood.support
-            return invert(log_tails, log_density, *both, support, *self._guess(level))
-
-        if isinstance(self.likelihood, GivenShare):
-            added, reached = self._added_up(log_density, level)
-            return lax.cond(jnp.all(reached), lambda: added, searched)
-        found = searched()
+        found = invert(
+            log_tails,
+            log_density,
+            jnp.log(level),
+            jnp.log1p(-level),
+            self.likelihood.support,
+            *self._guess(level),
+        )
         if self.lower is None or self.upper is None:
             return found
         # Where a density is as good as constant.
         width = jnp.where(narrow, self.upper - self.lower, 0.0)
         between = jnp.clip(found, self.lower, self.upper)
         return jnp.where(narrow, self.lower + level * width, between)
-
-    def _added_up(
-        self, log_density: Density, level: Float[Array, "K"]
-    ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
-        """Return quantiles by adding up the counts from the lower bound on, and which were found.
-
-        A few hundred of them take less time than one sum over all that are above.
-        """
-        first = jnp.broadcast_to(jnp.asarray(self.lower), level.shape)
-
-        def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            count, y, total = state
-            following = jnp.where(total < level, y + 1.0, y)
-            more = jnp.where(total < level, jnp.exp(log_density(following)), 0.0)
-            return count + 1, following, total + more
-
-        def unfinished(state: tuple[Array, Array, Array]) -> Bool[Array, ""]:
-            return (state[0] < MOST_ADDED) & jnp.any(state[2] < level)
-
-        start = jnp.asarray(0), first, jnp.exp(log_density(first))
-        _, found, total = lax.while_loop(unfinished, step, start)
-        return found, total >= level
 
     def _narrow(self) -> Bool[Array, "K"]:
         """Return where bounds are so near each other that the tails at them are the same."""
@@ -154,8 +129,6 @@ class Mixture(eqx.Module):
         family, theta = self.likelihood, self.theta
         if self.lower is None or self.upper is None:
             return self.log_tails, lambda y: self.log_average(family.log_density(y, *theta))
-        if isinstance(family, GivenShare):
-            return self._share_curves(family)
         lower = jnp.where(narrow, -jnp.inf, self.lower)
         upper = jnp.where(narrow, jnp.inf, self.upper)
         start, end = bound_tails(family, lower, upper, theta)
@@ -169,7 +142,7 @@ class Mixture(eqx.Module):
         return log_tails, lambda y: self.log_average(family.log_density(y, *theta) - whole)
 
     def _share_curves(self, family: GivenShare) -> tuple[Tails, Density]:
-        """Return the same of counts of which a share was seen."""
+        """Return the log tails and the log density of counts of which a share was seen."""
         log_tails, log_density = family.curves_from(jnp.asarray(self.lower), *self.theta)
         return (
             lambda y: jax.tree.map(self.log_average, log_tails(y)),

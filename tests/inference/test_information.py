@@ -135,6 +135,7 @@ def test_many_lengthscales_share_the_curvature_along_all_of_them():
         np.testing.assert_allclose(found[np.ix_(own, own)], together * np.eye(3), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_pairs_of_outputs_every_output_keeps_its_own(monkeypatch):
     _, whole, _ = found_and_expected(CASES["rank one"]())
     monkeypatch.setattr(information, "MOST_COUPLED", 1)

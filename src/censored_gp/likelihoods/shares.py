@@ -10,16 +10,20 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods.base import Likelihood, Values
-from censored_gp.likelihoods.inverse import Density, Tails
+from censored_gp.likelihoods.inverse import Density, Tails, invert
+from censored_gp.likelihoods.support import COUNTS
 from censored_gp.tails import log1mexp
 
-__all__ = ["given_share", "knows_shares"]
+__all__ = ["given_share", "knows_shares", "quantile_above"]
 
 SMALLEST = 1e-16
 """Of a lower tail: it is a difference of upper ones, which are exact to 1e-9."""
+MOST_ADDED = 256
+"""Counts that are added up, one by one, in search of a quantile."""
 Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
 
 
@@ -79,6 +83,14 @@ class GivenShare(Likelihood):
 
         return log_tails, log_density
 
+    def quantile_within(
+        self, u: Values, lower: Values, upper: Values, *theta: Values
+    ) -> Float[Array, "*#batch"]:
+        """Return the quantile at u of what is at least `lower`: a share has no upper bound."""
+        u, lower, *each = jnp.broadcast_arrays(u, lower, *theta)
+        start = jnp.maximum(self.whole.mean(*each), lower)
+        return quantile_above(*self.curves_from(lower, *each), lower, u, start)
+
     def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return 1 / S(0) - 1."""
         return jnp.expm1(-self._scale(*theta))
@@ -89,17 +101,62 @@ class GivenShare(Likelihood):
         return jnp.maximum((mean + 1.0) * (self.whole.mean(*theta) - mean), 0.0)
 
     def moments_within(self, lower: Values, upper: Values, *theta: Values) -> Moments:
-        """Return E and Var: sums of (y + 1) and of y (y + 1) times this are those of the whole."""
-        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        of_whole = self.whole.log_likelihood(lower, upper, *each)
-        own = self.log_likelihood(lower, upper, *each) + self._scale(*each)
-        mean = jnp.clip(jnp.expm1(of_whole - own), jnp.maximum(lower, 0.0), upper)
-        more = self.whole.moments_within(lower, upper, *each)[0]
+        """Return E and Var of what is at least `lower`: a share has no upper bound.
+
+        Sums of (y + 1) and of y (y + 1) times this are those of the whole.
+        """
+        lower, *each = jnp.broadcast_arrays(jnp.maximum(jnp.asarray(lower), 0.0), *theta)
+        of_whole = self.whole.log_tails_anywhere(lower - 1.0, *each)[1]
+        own = self.whole.log_share(lower, *each)
+        mean = jnp.maximum(jnp.expm1(of_whole - own), lower)
+        no_bound: Any = jnp.inf
+        more = self.whole.moments_within(lower, no_bound, *each)[0]
         return mean, jnp.maximum((mean + 1.0) * (more - mean), 0.0)
 
     def _scale(self, *theta: Any) -> Float[Array, "*#batch"]:
         """Return log S(0), the sum of P(y) / (y + 1) over all y."""
         return self.whole.log_share(jnp.zeros(()), *theta)
+
+
+def quantile_above(
+    log_tails: Tails,
+    log_density: Density,
+    lower: Float[Array, "*#batch"],
+    level: Float[Array, "*#batch"],
+    start: Float[Array, "*#batch"],
+    leap: Float[Array, "*#batch"] | None = None,
+) -> Float[Array, "*#batch"]:
+    """Return the smallest count, from the lower bound on, whose lower tail reaches the level.
+
+    Counts are added up, one by one: a few hundred take less time than one sum over all that are
+    above. Where that is not enough the quantile is searched for, from a start on.
+    """
+    added, reached = _added_up(log_density, lower, level)
+
+    def searched() -> Float[Array, "*#batch"]:
+        both = jnp.log(level), jnp.log1p(-level)
+        return invert(log_tails, log_density, *both, COUNTS, start, leap)
+
+    return lax.cond(jnp.all(reached), lambda: added, searched)
+
+
+def _added_up(
+    log_density: Density, lower: Float[Array, "*#batch"], level: Float[Array, "*#batch"]
+) -> tuple[Float[Array, "*#batch"], Bool[Array, "*#batch"]]:
+    """Return quantiles by adding up counts from the lower bound on, and which were found."""
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Bool[Array, ""]:
+        return (state[0] < MOST_ADDED) & jnp.any(state[2] < level)
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        count, y, total = state
+        following = jnp.where(total < level, y + 1.0, y)
+        more = jnp.where(total < level, jnp.exp(log_density(following)), 0.0)
+        return count + 1, following, total + more
+
+    start = jnp.asarray(0), lower, jnp.exp(log_density(lower))
+    _, found, total = lax.while_loop(unfinished, step, start)
+    return found, total >= level
 
 
 def _both_tails(survival: Float[Array, "*#batch"], below: Bool[Array, "*#batch"]) -> Moments:

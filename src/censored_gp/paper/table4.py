@@ -98,9 +98,10 @@ rises, a model that expects too much is rewarded, elsewhere it is punished.
 *Censored hours* are those of the training data; the intervals there are given the bound, for models
 that use it. 90 % intervals leave out at most 5 % below, and have the smallest upper end with which
 they hold 90 %. Both ends count in full, so that of counts they hold more than 90 % of what is drawn
-from the model itself: how much stands beside it, *of its own draws*. Where something is said *at
-random*, it is of what lies between the quantiles, whose ends count in part, so that it would be 90 %. Whole numbers under a Gaussian are rounded
-ones. Seconds are medians of wall time on a machine that may have done other work, too."""
+from the model itself: how much stands beside it, *of its own draws*. What is said *at random* is of
+what lies between the quantiles, whose ends count in part, so that it would be 90 %. Whole numbers
+under a Gaussian are rounded ones. Seconds are medians of wall time on a machine that may have done
+other work, too."""
 MOST_OF_IT = 0.5
 """Share of what a champion is behind by that must be there without censoring to explain it."""
 CORRECTED = """\
