@@ -249,6 +249,13 @@ def test_expected_coverage_of_censored_truth_is_the_level_and_lies_between_the_b
     assert found.expected == pytest.approx(0.8, abs=0.02)
 
 
+def test_coverage_of_counts_is_that_of_their_own_intervals():
+    """From 0 to 0 and from 1 to 6: the 95 % quantile of the first would be 1."""
+    prediction = poisson([0.1, 0.1, 3.1, 3.1, 3.1, 3.1])
+    truth = np.array([[0.0], [1.0], [0.0], [1.0], [6.0], [7.0]])
+    assert metrics.coverage(prediction, truth).expected == pytest.approx(3 / 6)
+
+
 def test_coverage_says_what_is_sure():
     prediction = Frozen(stats.norm(np.zeros(5)))
     # The 90 % interval is ±1.645: inside, outside, open, outside, open.

@@ -22,8 +22,9 @@ def cut(family, theta, lower, upper):
 
 def found(mixture):
     """Quantiles at all levels, and the lower tails there by the exact way."""
-    ask = quick(lambda mixture, level: mixture.quantile(level))
-    quantiles = np.stack([ask(mixture, jnp.full(mixture.lower.shape, level)) for level in LEVELS])
+    quantiles = np.stack(
+        [QUANTILES(mixture, jnp.full(mixture.lower.shape, level)) for level in LEVELS]
+    )
     return quantiles, np.stack([below(mixture, q) for q in quantiles])
 
 
@@ -31,6 +32,7 @@ def below(mixture, y):
     return np.exp(TAILS(mixture, jnp.asarray(y))[0])
 
 
+QUANTILES = quick(lambda mixture, level: mixture.quantile(level))
 TAILS = quick(lambda mixture, y: mixture.log_tails(y))
 
 
@@ -59,8 +61,9 @@ def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_le
 
 @pytest.mark.parametrize("most", [shares.MOST_ADDED, pytest.param(0, marks=pytest.mark.slow)])
 def test_quantiles_of_what_a_share_was_are_those_of_the_sum(most, monkeypatch):
-    """Whether counts are added up one by one or, those far out must be, searched."""
+    """Whether counts are added up one by one or searched, as those far out must be."""
     monkeypatch.setattr(shares, "MOST_ADDED", most)
+    jax.clear_caches()  # shapes are the same, so the program of the other case would be found again
     counts, theta = np.arange(4000.0), ([2.0, 5.0, 9.0], [0.5, 0.1, 1.3])
     lower = np.array([0.0, 3.0, 40.0])
     mixture = cut(shares.given_share(NegativeBinomial()), theta, lower, np.full(3, INF))
@@ -71,6 +74,10 @@ def test_quantiles_of_what_a_share_was_are_those_of_the_sum(most, monkeypatch):
         upto = np.cumsum(MASS[:, 0] @ (above / above.sum(axis=1, keepdims=True)))
         np.testing.assert_array_equal(quantiles[:, k], np.searchsorted(upto, LEVELS))
         np.testing.assert_allclose(reached[:, k], upto[quantiles[:, k].astype(int)], atol=1e-6)
+    far = QUANTILES(mixture, jnp.full(3, 1 - 1e-11))
+    above = [np.exp(TAILS(mixture, y)[1]) for y in (far, far - 1.0)]
+    assert np.all(above[0] <= 1e-11 * (1 + 1e-9))
+    assert np.all(above[1] > 1e-11)
 
 
 @pytest.mark.parametrize("size", [1, 16, 17, 1000])

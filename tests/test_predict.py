@@ -1,6 +1,8 @@
 """Predictions: one mixture, many questions; their answers must agree with each other."""
 
 import functools
+import math
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -100,6 +102,14 @@ def test_intervals_of_draws_are_those_of_what_they_are_drawn_from():
     np.testing.assert_array_equal(high[:, 0], stats.poisson(rates).ppf(level))
 
 
+@pytest.mark.parametrize(("count", "probability"), [(40, 0.95), (40, 0.7), (10, 0.9), (3, 1e-13)])
+def test_rounding_does_not_make_one_draw_more_of_an_interval(count, probability):
+    low, high = central(np.arange(1.0, count + 1)[:, None, None], probability)
+    left_out = (1 - Fraction(str(probability))) / 2
+    assert low == max(1, math.ceil(count * left_out))
+    assert high - low + 1 == max(1, math.ceil(count * Fraction(str(probability))))
+
+
 def test_intervals_of_continuous_draws_are_their_quantiles():
     drawn = np.random.default_rng(0).normal(size=(1000, 3, 1))
     ends = np.quantile(drawn, [0.05, 0.95], axis=0, method="inverted_cdf")
@@ -123,6 +133,20 @@ def test_quantiles_are_remembered_but_not_given_away(prediction, monkeypatch):
     assert len(asked) <= 10
     assert len(prediction._found) <= 8, "memory is bounded"
     np.testing.assert_array_equal(prediction.quantile([0.71])[0], before)
+
+
+def test_intervals_are_not_given_away_either(prediction):
+    once = prediction.interval(0.62)
+    before = np.stack(once)
+    for end in once:
+        end += 1.0
+    np.testing.assert_array_equal(prediction.interval(0.62), before)
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0, -0.5, float("nan")])
+def test_an_interval_of_nothing_or_everything_is_refused(prediction, probability):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        prediction.interval(probability)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, float("nan")])

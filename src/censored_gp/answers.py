@@ -92,9 +92,9 @@ class Answers(BaseEstimator):
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true outputs with a probability.
 
-        As much is left out below as above. Of counts, whose ends count in full, less is left out
-        below than may be (of small ones nothing at all); the upper end is then the smallest with
-        which the interval holds as much as it should.
+        Of continuous outputs as much is left out below as above. Ends of counts count in full, so
+        that less is left out below than may be (of small counts, or at a bound, nothing at all);
+        the upper end is then the smallest with which the interval holds as much as it should.
 
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)

@@ -83,7 +83,7 @@ class CrossPrediction:
         """Return quantiles; a list of levels gives a leading axis."""
         return self._chosen([part.quantile(level) for part in self._parts])
 
-    def interval(self, probability: float) -> tuple[Cells, Cells]:
+    def interval(self, probability: float = LEVEL) -> tuple[Cells, Cells]:
         """Return both ends of central intervals."""
         return tuple(self._chosen([np.stack(part.interval(probability)) for part in self._parts]))
 

@@ -263,7 +263,8 @@ def coverage(
     An exact cell is inside or not. A censored one is surely inside if all of its interval is,
     surely outside if none is, and else open. `lower` counts the sure ones, `upper` the open ones
     too, and `expected` counts an open one as `P(a <= Y <= b | lower <= Y <= upper)` under the
-    prediction, which comes out near the level if the prediction is calibrated.
+    prediction, which comes out near the level if the prediction is calibrated (of counts, both
+    ends of whose intervals count in full, somewhat above it).
 
     >>> from censored_gp import CGP
     >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.bounds import bound_tails
 from censored_gp.likelihoods.inverse import Density, Tails, invert
-from censored_gp.likelihoods.shares import GivenShare, quantile_above
+from censored_gp.likelihoods.shares import GivenShare
 from censored_gp.runtime import AnyArray, compiled
 from censored_gp.tails.interval import log_difference
 
@@ -93,8 +93,8 @@ class Mixture(eqx.Module):
     def quantile(self, level: Float[Array, "K"]) -> Float[Array, "K"]:
         """Return the smallest y with P(Y <= y) >= level."""
         if isinstance(self.likelihood, GivenShare):
-            curves = self._share_curves(self.likelihood)
-            return quantile_above(*curves, jnp.asarray(self.lower), level, *self._guess(level))
+            lower, curves = jnp.asarray(self.lower), self._share_curves(self.likelihood)
+            return self.likelihood.searched_from(lower, level, *curves, lambda: self._guess(level))
         narrow = self._narrow()
         log_tails, log_density = self._curves(narrow)
         found = invert(

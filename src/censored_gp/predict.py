@@ -164,9 +164,10 @@ class Prediction(Nodes):
     def interval(self, probability: float = 0.9) -> tuple[Cells, Cells]:
         """Return the central interval that holds the true output with the given probability.
 
-        Its ends are the quantiles that leave out equally much on either side. Of counts, whose
-        ends count in full, less is left out below than may be (of small ones nothing at all); the
-        upper end is then the smallest with which the interval holds as much as it should.
+        Of continuous outputs its ends are the quantiles that leave out equally much on either side.
+        Of counts the lower end is that quantile, too. But ends count in full, so that less is left
+        out below than may be (of small counts, or at a bound, nothing at all); the upper end is
+        then the smallest with which the interval holds as much as it should.
 
         >>> from censored_gp import CGP
         >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
@@ -174,8 +175,10 @@ class Prediction(Nodes):
         >>> low.round(1), high.round(1)
         (array([[3.2]]), array([[4.1]]))
         """
+        if not 0 < probability < 1:
+            raise ValueError(f"found probability {probability}; accepted is one between 0 and 1")
         low = self.quantile((1 - probability) / 2)
-        return low, self._remembered(self._upper_end, float(probability)).copy()
+        return low, np.maximum(low, self._remembered(self._upper_end, float(probability)))
 
     def _upper_end(self, probability: float) -> Cells:
         """Return the upper ends of central intervals."""
@@ -354,10 +357,14 @@ def central(drawn: Float[np.ndarray, "S N D"], probability: float) -> tuple[Cell
     (0.0, 2.0)
     """
     ordered = np.sort(drawn, axis=0)
-    low = np.quantile(ordered, (1 - probability) / 2, axis=0, method="inverted_cdf")
-    upto = np.count_nonzero(ordered < low, axis=0) + np.ceil(probability * len(ordered) - 1e-9)
-    high = np.take_along_axis(ordered, upto.astype(int)[None] - 1, axis=0)[0]
-    return low, high
+    # Rounding errors must not make one draw more of it.
+    below, inside = (
+        max(1, int(np.ceil(len(ordered) * share - 1e-9)))
+        for share in ((1 - probability) / 2, probability)
+    )
+    low = ordered[below - 1]
+    upto = np.count_nonzero(ordered < low, axis=0) + inside
+    return low, np.take_along_axis(ordered, upto[None] - 1, axis=0)[0]
 
 
 def drawn_in_parts(

@@ -7,6 +7,7 @@ for y >= v: a distribution of its own, cut to what was seen like any other.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,16 +15,19 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods.base import Likelihood, Values
+from censored_gp.likelihoods.counts import Poisson
 from censored_gp.likelihoods.inverse import Density, Tails, invert
 from censored_gp.likelihoods.support import COUNTS
 from censored_gp.tails import log1mexp
 
-__all__ = ["given_share", "knows_shares", "quantile_above"]
+__all__ = ["GivenShare", "given_share", "knows_shares"]
 
 SMALLEST = 1e-16
 """Of a lower tail: it is a difference of upper ones, which are exact to 1e-9."""
-MOST_ADDED = 256
+MOST_ADDED, FEW_ADDED = 256, 16
 """Counts that are added up, one by one, in search of a quantile."""
+NEARLY_ALL = 1.0 - 1e-7
+"""Level from which on a quantile is searched for by its upper tail."""
 Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
 
 
@@ -71,7 +75,8 @@ class GivenShare(Likelihood):
 
         It is they that quantiles are searched with: the sum of everything is taken once.
         """
-        whole = self.whole.log_share(jnp.asarray(lower), *theta)
+        lower = _whole_number(lower)
+        whole = self.whole.log_share(lower, *theta)
 
         def log_tails(y: Float[Array, "*#batch"]) -> Moments:
             survival = jnp.minimum(self.whole.log_share(jnp.floor(y) + 1.0, *theta) - whole, 0.0)
@@ -87,9 +92,37 @@ class GivenShare(Likelihood):
         self, u: Values, lower: Values, upper: Values, *theta: Values
     ) -> Float[Array, "*#batch"]:
         """Return the quantile at u of what is at least `lower`: a share has no upper bound."""
-        u, lower, *each = jnp.broadcast_arrays(u, lower, *theta)
-        start = jnp.maximum(self.whole.mean(*each), lower)
-        return quantile_above(*self.curves_from(lower, *each), lower, u, start)
+        u, lower, *each = jnp.broadcast_arrays(u, _whole_number(lower), *theta)
+        return self.searched_from(
+            lower,
+            u,
+            *self.curves_from(lower, *each),
+            lambda: (jnp.maximum(self.whole.mean(*each), lower), None),
+        )
+
+    def searched_from(
+        self,
+        lower: Float[Array, "*#batch"],
+        level: Float[Array, "*#batch"],
+        log_tails: Tails,
+        log_density: Density,
+        guess: Callable[[], tuple[Float[Array, "*#batch"], Float[Array, "*#batch"] | None]],
+    ) -> Float[Array, "*#batch"]:
+        """Return the smallest count, from `lower` on, whose lower tail reaches the level.
+
+        Counts are added up, one by one: some take less time than one sum over all that are above.
+        What is not found so is searched for, from a guess on.
+        """
+        # One sum takes as long as forty counts, but of a Poisson, whose tails are known, as three.
+        most = FEW_ADDED if isinstance(self.whole, Poisson) else MOST_ADDED
+        added, reached = _added_up(log_density, lower, level, most)
+
+        def searched() -> Float[Array, "*#batch"]:
+            both = jnp.log(level), jnp.log1p(-level)
+            found = invert(log_tails, log_density, *both, COUNTS, *guess())
+            return jnp.where(reached, added, found)
+
+        return lax.cond(jnp.all(reached), lambda: added, searched)
 
     def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
         """Return 1 / S(0) - 1."""
@@ -105,7 +138,7 @@ class GivenShare(Likelihood):
 
         Sums of (y + 1) and of y (y + 1) times this are those of the whole.
         """
-        lower, *each = jnp.broadcast_arrays(jnp.maximum(jnp.asarray(lower), 0.0), *theta)
+        lower, *each = jnp.broadcast_arrays(_whole_number(lower), *theta)
         of_whole = self.whole.log_tails_anywhere(lower - 1.0, *each)[1]
         own = self.whole.log_share(lower, *each)
         mean = jnp.maximum(jnp.expm1(of_whole - own), lower)
@@ -118,35 +151,16 @@ class GivenShare(Likelihood):
         return self.whole.log_share(jnp.zeros(()), *theta)
 
 
-def quantile_above(
-    log_tails: Tails,
+def _added_up(
     log_density: Density,
     lower: Float[Array, "*#batch"],
     level: Float[Array, "*#batch"],
-    start: Float[Array, "*#batch"],
-    leap: Float[Array, "*#batch"] | None = None,
-) -> Float[Array, "*#batch"]:
-    """Return the smallest count, from the lower bound on, whose lower tail reaches the level.
-
-    Counts are added up, one by one: a few hundred take less time than one sum over all that are
-    above. Where that is not enough the quantile is searched for, from a start on.
-    """
-    added, reached = _added_up(log_density, lower, level)
-
-    def searched() -> Float[Array, "*#batch"]:
-        both = jnp.log(level), jnp.log1p(-level)
-        return invert(log_tails, log_density, *both, COUNTS, start, leap)
-
-    return lax.cond(jnp.all(reached), lambda: added, searched)
-
-
-def _added_up(
-    log_density: Density, lower: Float[Array, "*#batch"], level: Float[Array, "*#batch"]
+    most: int,
 ) -> tuple[Float[Array, "*#batch"], Bool[Array, "*#batch"]]:
     """Return quantiles by adding up counts from the lower bound on, and which were found."""
 
     def unfinished(state: tuple[Array, Array, Array]) -> Bool[Array, ""]:
-        return (state[0] < MOST_ADDED) & jnp.any(state[2] < level)
+        return (state[0] < most) & jnp.any(state[2] < level)
 
     def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         count, y, total = state
@@ -156,7 +170,13 @@ def _added_up(
 
     start = jnp.asarray(0), lower, jnp.exp(log_density(lower))
     _, found, total = lax.while_loop(unfinished, step, start)
-    return found, total >= level
+    # The total has the error of the sum over everything: it cannot tell what is nearly all.
+    return found, (total >= level) & (level < NEARLY_ALL)
+
+
+def _whole_number(lower: Values) -> Float[Array, "*#batch"]:
+    """Return the least count that is not below a bound."""
+    return jnp.ceil(jnp.maximum(jnp.asarray(lower, float), 0.0))
 
 
 def _both_tails(survival: Float[Array, "*#batch"], below: Bool[Array, "*#batch"]) -> Moments:

@@ -247,7 +247,7 @@ def _calibration(facts: Facts, drawn: Charts) -> str:
     )
     hint = (
         "Left: bars near 1 are right; many at both ends mean intervals too narrow. Right: points "
-        "below the line mean the same."
+        "below the line mean the same. Ends of intervals of counts are counted in part."
     )
     chance = 1.96 * float(np.sqrt((len(found.bars) - 1) / max(1, found.cells)))
     edges = np.arange(len(found.bars) + 1) / len(found.bars)
