@@ -9,6 +9,7 @@ from typing import Any
 
 from censored_gp.datasets import four_stations
 from censored_gp.paper import (
+    aims,
     brief,
     elsewhere,
     engines,
@@ -103,6 +104,7 @@ def write_page(folder: Path) -> Path:
     parts = [INTRODUCTION.format(versions=page.versions())]
     if table := brief.brief(*both):
         parts += ["## In one table", table]
+    parts += aims.section(both[1])
     for table in TABLES.values():
         rows = read_runs(table.STUDY, folder)
         for engine in engines.ENGINES:
