@@ -39,7 +39,7 @@ Means and standard errors are over stations: what other days would do they do no
 from the means of R²; then, at how many stations at least {aim:.0%} of the gap is closed, of those
 that have one, or where heeding the censoring costs. *Within* says at how many stations intervals
 hold {low} to {high}, *near* at how many they come within {near} of what they hold of the model's
-own draws, which with few pickups an hour is more than {high}."""
+own draws."""
 
 
 def is_elsewhere(row: Row) -> bool:
@@ -89,7 +89,8 @@ def section(rows: Sequence[Row]) -> list[str]:
     own = [row for row in rows if is_elsewhere(row)]
     if not own:
         return []
-    partners = {row["station"]: row["partner"] for row in own}
+    # In whatever order the workers came to them.
+    partners = dict(sorted(((r["station"], r["partner"]) for r in own), key=lambda s: int(s[0])))
     named = ", ".join(f"{station} with {partner}" for station, partner in partners.items())
     drawn = len({row["draw"] for row in own})
     words = {"count": len(partners), "aim": AIM, "near": NEAR, "draws": drawn}
