@@ -20,11 +20,15 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.bounds import bound_tails
 from censored_gp.likelihoods.inverse import Density, Tails, invert
 from censored_gp.likelihoods.shares import GivenShare
+from censored_gp.likelihoods.support import Support
 from censored_gp.runtime import AnyArray, compiled
 from censored_gp.tails.interval import log_difference
 
 MOST_COMPONENTS = 2**16
 """Components times cells of which a question is asked at once: the temporaries fit a cache."""
+
+LEAP = 0.1
+"""How far off a guess at a quantile may be, in standard deviations."""
 
 NARROW = 1e-9
 """Width of bounds, in standard deviations, up to which a density is constant between them."""
@@ -152,7 +156,7 @@ class Mixture(eqx.Module):
     def _guess(self, level: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
         """Return a guess at a quantile, inside the bounds if there are any, and how far off it is.
 
-        It is that of a Gaussian of the same mean and variance, between the bounds.
+        It is that of a simple variable of the same mean and variance, between the bounds.
         """
         mean = self.likelihood.mean(*self.theta)
         centre = self.average(mean)
@@ -161,17 +165,50 @@ class Mixture(eqx.Module):
         noise = self.average(self.likelihood.variance(*self.theta)) if own else 0.0
         spread = jnp.sqrt(noise + self.average((mean - centre) ** 2))
         spread = jnp.where(jnp.isfinite(spread), spread, 0.0)
+        gaussian = _straightened(self.likelihood.support, centre, spread)
         if self.lower is None or self.upper is None:
-            return centre + ndtri(level) * spread, 0.25 * spread
+            return gaussian.quantile(ndtri(level)), LEAP * spread
         low = jnp.where(jnp.isfinite(self.lower), self.lower, self.upper - 2.0 * spread)
         high = jnp.where(jnp.isfinite(self.upper), self.upper, self.lower + 2.0 * spread)
         known = jnp.isfinite(low) & jnp.isfinite(high)
         inside = (centre > self.lower) & (centre < self.upper) | ~known
         start = jnp.where(inside, centre, 0.5 * (low + high))
-        ends = [ndtr((b - centre) / spread) for b in (self.lower, self.upper)]
-        cut = centre + ndtri(ends[0] + level * (ends[1] - ends[0])) * spread
+        ends = [gaussian.cdf(jnp.asarray(b)) for b in (self.lower, self.upper)]
+        cut = gaussian.quantile(ndtri(ends[0] + level * (ends[1] - ends[0])))
         usable = jnp.isfinite(cut) & (cut >= self.lower) & (cut <= self.upper)
-        return jnp.where(usable, cut, start), jnp.where(usable, 0.25 * spread, spread)
+        return jnp.where(usable, cut, start), jnp.where(usable, LEAP * spread, spread)
+
+
+class _Straightened(eqx.Module):
+    """A variable that is Gaussian as it is, or its cube root is; counts are rounded ones."""
+
+    centre: Float[Array, "K"]
+    spread: Float[Array, "K"]
+    cubed: bool = eqx.field(static=True)
+    rounded: float = eqx.field(static=True)
+
+    def quantile(self, z: Float[Array, "K"]) -> Float[Array, "K"]:
+        """Return the quantile at the level of which z is that of a standard Gaussian."""
+        straight = self.centre + z * self.spread
+        return (jnp.maximum(straight, 0.0) ** 3 if self.cubed else straight) + self.rounded
+
+    def cdf(self, y: Float[Array, "K"]) -> Float[Array, "K"]:
+        """Return P(Y <= y)."""
+        return ndtr(((jnp.cbrt(y) if self.cubed else y) - self.centre) / self.spread)
+
+
+def _straightened(
+    support: Support, mean: Float[Array, "K"], std: Float[Array, "K"]
+) -> _Straightened:
+    """Return a variable of given moments: what is never negative is skewed, its cube root hardly.
+
+    The moments of the cube root are those that Wilson and Hilferty found for Gamma variables.
+    """
+    half = 0.5 if support.discrete else 0.0
+    if support.lower != 0.0 or np.isfinite(support.upper):
+        return _Straightened(mean, std, False, half)
+    root, part = jnp.cbrt(mean), std / (3.0 * mean)
+    return _Straightened(root * (1.0 - part**2), root * part, True, half)
 
 
 def log_cdf(mixture: Mixture, y: Float[Array, "K"]) -> Float[Array, "K"]:
