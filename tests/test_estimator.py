@@ -228,6 +228,7 @@ def test_couplings_can_be_read(pair):
         pair.correlations("scale")
 
 
+@pytest.mark.slow
 def test_uncoupled_outputs_are_learned_alone(world, single):
     # To the end: how early a climb may stop depends on the number of cells.
     patient = fresh(single).set_params(
@@ -251,6 +252,7 @@ def test_outputs_may_have_different_families(world, begin):
     assert task.model.priors["scale"].outputs == (0,)
 
 
+@pytest.mark.slow
 def test_a_gaussian_and_a_poisson_output_are_learned_together(world):
     counts = np.random.default_rng(1).poisson(np.exp(world.clean[:, 0])).astype(float)
     y = np.column_stack([world.y[:, 0], counts])

@@ -139,6 +139,7 @@ def test_a_model_of_a_table_answers_with_tables_after_loading(make, tmp_path):
     assert str(after) == str(before)
 
 
+@pytest.mark.slow
 def test_a_nugget_and_what_was_seen_of_cells_come_back(tmp_path):
     """Which imputation needs, and no other answer."""
     y = np.random.default_rng(0).poisson(3.0, 30).astype(float)

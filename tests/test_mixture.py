@@ -90,7 +90,11 @@ def test_all_small_numbers_of_cells_share_four_shapes():
     assert {coarse(size) for size in range(1, 1025)} == {16, 64, 256, 1024}
 
 
-@pytest.mark.parametrize("family", [NegativeBinomial(), Gamma()], ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(NegativeBinomial(), marks=pytest.mark.slow), Gamma()],
+    ids=lambda f: type(f).__name__,
+)
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_bounds_of_one_side_have_the_moments_that_they_have_beside_others(family, side):
     """With a cell between two bounds among them another program is compiled."""

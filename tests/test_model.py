@@ -48,6 +48,7 @@ def test_draws_have_the_covariance_of_equation_5():
     np.testing.assert_allclose(np.cov(stacked.T), expected.covariance, atol=0.04)
 
 
+@pytest.mark.slow
 def test_generated_outputs_are_those_of_their_families():
     task = small.mixed()
     draw = eqx.filter_jit(lambda: generate(jax.random.key(1), task.model, task.inputs[:4]))

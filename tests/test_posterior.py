@@ -100,6 +100,7 @@ def test_a_seed_draws_the_same_weights_for_any_rows(fitted):
     assert [noise.rest["mean"][0].shape[2] for noise in (few, many)] == [2, 9]
 
 
+@pytest.mark.slow
 def test_draws_of_a_nugget_have_its_moments():
     """At cells that were seen, which tell their own; and at new ones, which tell nothing."""
     task = small.scattered(missing=0.0)

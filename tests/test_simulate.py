@@ -128,6 +128,7 @@ def test_the_pair_may_be_censored_elsewhere_and_deeper():
     np.testing.assert_allclose(gap, 20.0)
 
 
+@pytest.mark.slow
 def test_the_pair_has_the_covariance_of_its_model():
     draws = [simulate.synthetic_pair(seed=s, n=21, correlation=0.6) for s in range(3000)]
     f = np.stack([d.mean for d in draws])

@@ -146,6 +146,7 @@ def test_hyper_parameters_climb_too(reference):
     assert not eqx.tree_equal(posterior.model, start.model)
 
 
+@pytest.mark.slow
 def test_held_out_data_decide_when_to_stop(reference):
     """Held-out values that are absurd get worse with every step away from the wide prior."""
     task, _, _ = reference

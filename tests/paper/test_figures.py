@@ -36,6 +36,7 @@ def test_every_figure_has_a_caption():
     assert set(figures.DRAWN) == set(CAPTIONS)
 
 
+@pytest.mark.slow
 def test_figures_are_written_in_both_formats_and_alike_each_time(folder):
     names = ("contributions", "overlap", "shares")
     first = [path.read_bytes() for path in figures.draw_all(folder, names)]

@@ -119,6 +119,7 @@ def test_a_study_goes_on_after_a_worker_has_died(tmp_path):
     assert len(good(rows)) == 12 - len(failed)
 
 
+@pytest.mark.slow
 def test_a_worker_does_runs_of_one_program_in_a_row(tmp_path):
     from workers import who
 

@@ -125,6 +125,7 @@ def test_transforms_of_one_output_can_be_drawn_alone(ax):
         plotting.plot_coverage(pit, 2, ax=ax)
 
 
+@pytest.mark.slow
 def test_categories_are_drawn_as_categories(ax):
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure

@@ -16,6 +16,7 @@ def folder(tmp_path, monkeypatch):
         remembered.cache_clear()
 
 
+@pytest.mark.slow
 def test_made_beside_or_here_it_is_the_same(folder, monkeypatch):
     here = bundle._made_here()
     monkeypatch.setattr(bundle, "_made_here", lambda: pytest.fail("the other process made none"))
