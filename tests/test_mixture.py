@@ -59,7 +59,8 @@ def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_le
     assert np.all((below(mixture, quantiles[2] - 1.0) < 0.5) | (quantiles[2] == lower))
 
 
-@pytest.mark.parametrize("most", [shares.MOST_ADDED, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [shares.MOST_ADDED, 0])
 def test_quantiles_of_what_a_share_was_are_those_of_the_sum(most, monkeypatch):
     """Whether counts are added up one by one or searched, as those far out must be."""
     monkeypatch.setattr(shares, "MOST_ADDED", most)

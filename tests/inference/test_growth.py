@@ -154,7 +154,8 @@ def test_nothing_grows_in_the_last_iteration_or_with_hyper_parameters_held():
         assert report.status in {"out of iterations", "converged"}
 
 
-@pytest.mark.parametrize("coupled", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("coupled", [True, False])
 def test_many_outputs_grow_only_if_they_share_nothing(monkeypatch, coupled):
     monkeypatch.setattr(climb, "MOST_COUPLED", 1)
     observations = small.observe(np.stack([BOTH, BOTH[::-1]], axis=1), 0.0)

@@ -120,6 +120,7 @@ def test_information_about_nuggets_is_that_of_rows_which_share_little():
             assert np.all(expected[own] >= found[own])
 
 
+@pytest.mark.slow
 def test_many_lengthscales_share_the_curvature_along_all_of_them():
     task = small.separate(rows=9)
     wide = np.concatenate([task.inputs, np.cos(task.inputs), task.inputs**2 / 10], axis=1)

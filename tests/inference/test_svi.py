@@ -160,6 +160,7 @@ def test_held_out_data_decide_when_to_stop(reference):
     assert len(report.trace) < 200
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_fit_and_another_does_not(reference):
     task, _, _ = reference
     short = dataclasses.replace(QUICK, max_iterations=20)
