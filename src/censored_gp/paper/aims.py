@@ -24,7 +24,7 @@ BLOCK = "own"
 TEXT = """\
 ## What was aimed at
 
-At every station of table 4 {aim:.0%} or more of what censoring costs was to be made good, and 90 %
+At every station of table 4, at least {aim:.0%} of what censoring costs was to be made good, and 90 %
 intervals of the count families were to hold {low} to {high} of the true demand, both in the test
 hours and in the censored ones. Where the package's defaults do so the figure is in bold.
 
