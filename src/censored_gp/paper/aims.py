@@ -24,9 +24,9 @@ BLOCK = "own"
 TEXT = """\
 ## What was aimed at
 
-At every station of table 4, at least {aim:.0%} of what censoring costs was to be made good, and 90 %
-intervals of the count families were to hold {low} to {high} of the true demand, both in the test
-hours and in the censored ones. Where the package's defaults do so the figure is in bold.
+At every station of table 4, at least {aim:.0%} of what censoring costs was to be made good, and
+90 % intervals of the count families were to hold {low} to {high} of the true demand, both in the
+test hours and in the censored ones. Where the package's defaults do so the figure is in bold.
 
 The rule of censoring shows a share of the demand. *As observed* models take that for a limit, as
 the paper's do: records alone cannot tell the one from the other. *Told*, they are fitted with
