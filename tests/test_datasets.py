@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 
 from censored_gp import datasets
+from censored_gp.datasets.folder import read_rows
 from censored_gp.datasets.stations import MANY_FILE
 
 HEADER = (
@@ -111,6 +112,15 @@ def test_absent_data_are_said_to_be_absent(tmp_path, monkeypatch):
     assert datasets.data_folder() == tmp_path
     with pytest.raises(FileNotFoundError, match=r"citibike_3711.*CENSORED_GP_DATA"):
         datasets.new_york(0)
+
+
+def test_a_file_that_has_changed_is_read_anew_and_rows_are_the_callers_own(tmp_path):
+    path = tmp_path / "demand.csv"
+    path.write_text("hour,pickups\n8,12\n")
+    read_rows(path).clear()
+    assert read_rows(path) == [{"hour": "8", "pickups": "12"}]
+    path.write_text("hour,pickups\n8,12\n9,7\n")
+    assert len(read_rows(path)) == 2
 
 
 def test_the_real_file_reads_as_the_paper_says(data_folder):

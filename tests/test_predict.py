@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 import small
-from censored_gp import metrics, predict
+from censored_gp import metrics, nodes, predict
 from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.likelihoods import Gaussian, Poisson
@@ -327,6 +327,22 @@ def test_rows_are_computed_in_chunks_alike(prediction, posterior, monkeypatch):
     monkeypatch.setattr("censored_gp.mixture.MOST_COMPONENTS", 2 * 256)
     chunked = Prediction(posterior, UNITS, NEW, NAMES)
     np.testing.assert_allclose(chunked.mean, prediction.mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("most_rows", "most_kept", "times"), [(64, 2**22, 1), (3, 2**22, 6), (64, 9, 3)])
+def test_nodes_of_few_rows_are_computed_once_for_all_questions(
+    posterior, prediction, monkeypatch, most_rows, most_kept, times
+):
+    monkeypatch.setattr("censored_gp.nodes.MOST_ROWS", most_rows)
+    monkeypatch.setattr("censored_gp.nodes.MOST_KEPT", most_kept)
+    calls, compute = [], nodes._nodes
+    monkeypatch.setattr(nodes, "_nodes", lambda *own: calls.append(1) or compute(*own))
+    asked = Prediction(posterior, UNITS, NEW, NAMES)
+    mean, above, again = asked.mean, asked.cdf(asked.mean), asked.cdf(asked.mean + 1.0)
+    assert len(calls) == times
+    np.testing.assert_allclose(mean, prediction.mean, rtol=1e-12)
+    np.testing.assert_allclose(above, prediction.cdf(mean), rtol=1e-12)
+    assert np.all(again > above)
 
 
 def test_outputs_of_one_family_are_found_again_in_their_order():

@@ -293,13 +293,12 @@ def answers(
     """Ask a question about cells, chunk by chunk, every chunk padded to one of few shapes."""
     parts = []
     own_mass = mass.shape[1] > 1
-    total, most = gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))
+    shape, chunks = _shapes(gamma[0].shape[1], MOST_COMPONENTS // len(mass))
     # Of all questions it is the moments that have less to compile for a bound that is not there.
     present = _present(bounds) if question is Mixture.moments else [True] * len(bounds)
-    for cells in slices(total, most):
+    for cells in chunks:
         size = cells.stop - cells.start
-        # The last of several chunks is as long as the others: a program less.
-        room = coarse(min(total, most)) - size
+        room = shape - size
         values, cut, own = (
             tuple(_pad_last(a[..., cells], room) for a in each)
             for each in (gamma, bounds, arguments)
@@ -319,10 +318,10 @@ def weighed(
 ) -> Float[np.ndarray, "S K"]:
     """Return the weights of every cell's nodes after it was seen, chunk by chunk of cells."""
     parts = []
-    total, most = gamma[0].shape[1], max(1, MOST_COMPONENTS // len(mass))
-    for cells in slices(total, most):
+    shape, chunks = _shapes(gamma[0].shape[1], MOST_COMPONENTS // len(mass))
+    for cells in chunks:
         size = cells.stop - cells.start
-        room = coarse(min(total, most)) - size
+        room = shape - size
         values, cut = (tuple(_pad_last(a[..., cells], room) for a in e) for e in (gamma, bounds))
         parts.append(np.asarray(_weigh(likelihood, values, mass, cut))[:, :size])
     return np.concatenate(parts, axis=1)
@@ -354,6 +353,24 @@ def drawn_cells(
         values, cut = (tuple(_pad_last(a[cells], room) for a in each) for each in (gamma, bounds))
         parts.append(np.asarray(_draw_cells(likelihood, own, values, cut))[:size])
     return np.concatenate(parts)
+
+
+def _shapes(total: int, most: int) -> tuple[int, list[slice]]:
+    """Return how many cells a program is for, and the cells that are asked of it at a time.
+
+    Not more than there are, unless these are very few: cells that only pad a shape take as long as
+    real ones, and another call of the same program takes no time.
+
+    >>> _shapes(440, 512)
+    (256, [slice(0, 256, None), slice(256, 440, None)])
+    >>> _shapes(5, 512), _shapes(100, 20)[0]
+    ((16, [slice(0, 5, None)]), 16)
+    """
+    wanted = max(1, min(total, most))
+    size = coarse(wanted)
+    if size > wanted:
+        size = max(16, size // 4 if size <= 1024 else size // 2)
+    return size, list(slices(total, size))
 
 
 def coarse(size: int) -> int:

@@ -28,6 +28,8 @@ __all__ = ["Nodes", "pad"]
 Cells = Float[np.ndarray, "N D"]
 MOST_ROWS = 4096
 """Rows whose nodes are computed at once: what bounds the memory."""
+MOST_KEPT = 2**22
+"""Latent values that are kept for the next question: what is asked once is asked again."""
 
 
 @compiled
@@ -56,6 +58,7 @@ class Nodes:
         self.names = names
         self._bounds, self._seen = bounds, seen or {}
         self._outputs = tuple(range(len(names)))
+        self._kept: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -134,13 +137,13 @@ class Nodes:
         """Return nodes of the means of some cells, and their weights after the cells were seen."""
         found, roles = [], [parameter.role for parameter in family.parameters]
         for rows in self._chunks():
-            inputs, size = self._padded(rows)
+            size = rows.stop - rows.start
             own = place.reshape(-1, len(outputs))[rows].ravel()
             if own.any():
-                latent, mass = _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
+                latent, mass = self._nodes_of(rows)
                 gamma = [self._of_role(latent[role], role, outputs, size)[:, own] for role in roles]
                 bounds = tuple(b.ravel()[own] for b in self._cut(outputs, rows))
-                share = weighed(family, tuple(gamma), np.asarray(mass)[:, None], bounds)
+                share = weighed(family, tuple(gamma), mass[:, None], bounds)
                 found.append((gamma[roles.index("mean")], share))
         nodes, shares = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
         return nodes, shares
@@ -149,11 +152,10 @@ class Nodes:
         """Draw latent values of every row among its nodes, by their weights."""
         parts = []
         for rows in self._chunks():
-            inputs, size = self._padded(rows)
-            latent, mass = _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
-            share = np.asarray(mass) / np.sum(mass)
-            chosen = random.choice(len(share), size=(count, size), p=share)
-            parts.append({r: np.asarray(v)[chosen, np.arange(size)] for r, v in latent.items()})
+            size = rows.stop - rows.start
+            latent, mass = self._nodes_of(rows)
+            chosen = random.choice(len(mass), size=(count, size), p=mass / np.sum(mass))
+            parts.append({r: v[chosen, np.arange(size)] for r, v in latent.items()})
         return jax.tree.map(lambda *each: np.concatenate(each, axis=1), *parts)
 
     @in_float64
@@ -181,8 +183,8 @@ class Nodes:
         known: tuple[Cells, ...],
     ) -> list[Cells]:
         """Ask a question about the cells of some rows, but for those of which all is known."""
-        inputs, size = self._padded(rows)
-        latent, mass = _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
+        size = rows.stop - rows.start
+        latent, mass = self._nodes_of(rows)
         asked = self._open_cells()[rows] if known else np.ones((size, self.shape[1]), dtype=bool)
         found = [answer[rows].copy() for answer in known]
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):
@@ -195,7 +197,7 @@ class Nodes:
                 some, bounds, about = (
                     tuple(a[..., place] for a in each) for each in (gamma, cut, own)
                 )
-                share = np.asarray(mass)[:, None]
+                share = mass[:, None]
                 if self._alone(likelihood):
                     share = weighed(family, some, share, bounds)
                 each = answers(family, some, share, bounds, question, about)
@@ -204,6 +206,23 @@ class Nodes:
                     cells = answer[:, outputs].ravel()
                     cells[place] = part
                     answer[:, outputs] = cells.reshape(size, -1)
+        return found
+
+    def _nodes_of(
+        self, rows: slice
+    ) -> tuple[dict[str, Float[np.ndarray, "S P O"]], Float[np.ndarray, " S"]]:
+        """Return latent values of some rows by role, and the weights of the nodes.
+
+        Those of few rows are kept: a mean, an interval and a score are questions about the same.
+        """
+        if self._kept is not None:
+            return self._kept
+        inputs, _ = self._padded(rows)
+        found = jax.tree.map(
+            np.asarray, _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
+        )
+        if len(self._inputs) <= MOST_ROWS and sum(v.size for v in found[0].values()) <= MOST_KEPT:
+            self._kept = found
         return found
 
     def _padded(self, rows: slice) -> tuple[Float[np.ndarray, "P C"], int]:

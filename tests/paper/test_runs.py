@@ -126,9 +126,44 @@ def test_a_worker_does_runs_of_one_program_in_a_row(tmp_path):
     study = Study("who", ("program", "draw"), ("process",), who, varied=("draw",))
     runs = [{"program": p, "draw": d} for d in range(6) for p in "ab"]
     rows = complete(study, runs, tmp_path, jobs=2)
-    processes = {p: {r["process"] for r in rows if r["program"] == p} for p in "ab"}
+    # The last ones may be taken over by a worker that has nothing left to do.
+    early = [r for r in rows if int(r["draw"]) < 3]
+    processes = {p: {r["process"] for r in early if r["program"] == p} for p in "ab"}
     assert len(processes["a"]) == len(processes["b"]) == 1
     assert processes["a"] != processes["b"]
+
+
+class Hand:
+    """A worker that finishes one run whenever it is told to."""
+
+    def __init__(self):
+        self.own, self.under_way, self.done = [], {}, []
+
+    def take(self, run):
+        self.under_way[object()] = run
+
+    def finish(self):
+        if self.under_way:
+            self.done.append(self.under_way.pop(next(iter(self.under_way)))["x"])
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_worker_without_runs_takes_over_half_of_what_another_has_left(slow):
+    hands = [Hand(), Hand()]
+    waiting = iter([wanted(*range(10)), wanted(*range(20, 24))])
+    for turn in range(40):
+        if not runs._hand_out(hands, waiting):
+            break
+        for place, hand in enumerate(hands):
+            if place != slow or turn % 3 == 0:
+                hand.finish()
+    first, second = (hand.done for hand in hands)
+    assert sorted(first + second) == [*range(10), *range(20, 24)]
+    # One program first; then what the other had left.
+    assert first[:3] == [0, 1, 2]
+    assert second[:3] == [20, 21, 22]
+    assert set(second) & set(range(10)) if slow == 0 else set(first) <= {*range(10), 22, 23}
+    assert len((first, second)[slow]) < len((first, second)[1 - slow])
 
 
 def test_a_file_with_other_columns_is_refused(tmp_path):

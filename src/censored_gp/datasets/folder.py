@@ -1,6 +1,7 @@
 """Where real data lie, and how their tables are read."""
 
 import csv
+import functools
 import gzip
 import os
 from pathlib import Path
@@ -9,6 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 FOLDER_VARIABLE = "CENSORED_GP_DATA"
+
+FILES_KEPT = 2
+"""Files whose rows are kept in memory, the last ones that were read."""
 
 Rows = list[dict[str, str]]
 
@@ -50,6 +54,13 @@ def read_rows(path: Path) -> Rows:
             f"{path.parent} does not hold {path.name}. Put the file there, or set the environment "
             f"variable {FOLDER_VARIABLE} to the folder that holds it."
         )
+    state = path.stat()
+    return list(_rows_of(path.resolve(), state.st_mtime_ns, state.st_size))
+
+
+@functools.lru_cache(maxsize=FILES_KEPT)
+def _rows_of(path: Path, changed: int, size: int) -> Rows:
+    """Read a file once, unless it has changed: hundreds of fits to draws of one table follow."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))

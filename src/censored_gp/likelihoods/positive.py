@@ -14,7 +14,13 @@ from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, 
 from censored_gp.likelihoods.kinds import open_kinds
 from censored_gp.likelihoods.powers import moments_by_powers
 from censored_gp.likelihoods.support import POSITIVE, Support
-from censored_gp.tails import log1mexp, log_gamma_kernel, log_gamma_tails, log_ndtr
+from censored_gp.tails import (
+    log1mexp,
+    log_gamma_kernel,
+    log_gamma_tails,
+    log_ndtr,
+    log_normal_interval,
+)
 from censored_gp.tails.elementary import HALF_LOG_2PI
 
 
@@ -44,6 +50,13 @@ class LogNormal(Likelihood):
     def log_survival(self, y: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
         """Return log Phi((location - log y) / scale)."""
         return log_ndtr((location - jnp.log(y)) / scale)
+
+    def log_interval(
+        self, lower: Values, upper: Values, location: Values, scale: Values
+    ) -> Float[Array, "*#batch"]:
+        """Return that of Z = (log Y - location) / scale about its centre."""
+        half = 0.5 * jnp.log1p((upper - lower) / lower)
+        return log_normal_interval((jnp.log(lower) + half - location) / scale, half / scale)
 
     def mean(self, location: Values, scale: Values) -> Float[Array, "*#batch"]:
         """Return exp(location + scale^2 / 2)."""

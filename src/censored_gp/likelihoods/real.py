@@ -19,7 +19,12 @@ from censored_gp.likelihoods.base import (
     spread,
 )
 from censored_gp.likelihoods.support import REAL, Support
-from censored_gp.tails import log_ndtr, log_student, log_student_tails
+from censored_gp.tails import (
+    log_ndtr,
+    log_normal_interval,
+    log_student,
+    log_student_tails,
+)
 from censored_gp.tails.elementary import HALF_LOG_2PI
 
 FAR, NARROW = 20.0, 0.1
@@ -51,6 +56,13 @@ class Gaussian(Likelihood):
     def log_survival(self, y: Values, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
         """Return log Phi((mean - y) / scale)."""
         return log_ndtr((mean - y) / scale)
+
+    def log_interval(
+        self, lower: Values, upper: Values, mean: Values, scale: Values
+    ) -> Float[Array, "*#batch"]:
+        """Return that of Z about its centre, which takes far less time than two tails do."""
+        centre, half = 0.5 * lower + 0.5 * upper, 0.5 * upper - 0.5 * lower
+        return log_normal_interval((centre - mean) / scale, half / scale)
 
     def mean(self, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
         """Return the mean."""

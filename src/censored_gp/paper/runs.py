@@ -2,7 +2,8 @@
 
 A run is known by its settings. What is in the file already is not run again; what failed is tried
 again the next time. Workers compute with one thread each and share compiled programs on disk; as
-even to load these takes longer than many a fit, a worker does runs of one program in a row.
+even to load these takes longer than many a fit, a worker does runs of one program in a row, until
+the others have nothing left to do.
 """
 
 from __future__ import annotations
@@ -37,8 +38,6 @@ Settings = dict[str, Any]
 Row = dict[str, Any]
 """Settings as text, results as numbers, and how the run went."""
 
-MANY_IN_A_ROW = 16
-"""Runs of one program that a worker does in a row at most: the others must have something, too."""
 AHEAD = 2
 """Runs that a worker has been given at a time, so that it need not wait for the next one."""
 MOST_PIECES = 0.5
@@ -52,6 +51,8 @@ ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    # How many threads the compiler's run time starts, which would wait for each other's cores.
+    "NPROC": "1",
 }
 
 
@@ -268,19 +269,7 @@ def _stretches(study: Study, runs: Sequence[Settings]) -> list[list[Settings]]:
     groups: dict[tuple[str, ...], list[Settings]] = {}
     for run in runs:
         groups.setdefault(study.program(run), []).append(run)
-    return [list(part) for own in groups.values() for part in batched(own, MANY_IN_A_ROW)]
-
-
-def batched(items: Sequence[Settings], most: int) -> Iterator[Sequence[Settings]]:
-    """Yield stretches of not more than so many items, about equally long.
-
-    >>> [len(part) for part in batched([{}] * 10, 4)]
-    [3, 3, 4]
-    """
-    parts = -(-len(items) // most)
-    ends = [len(items) * part // parts for part in range(parts + 1)]
-    for start, end in itertools.pairwise(ends):
-        yield items[start:end]
+    return [*groups.values()]
 
 
 def _hand_out(workers: Sequence[_Worker], waiting: Iterator[list[Settings]]) -> bool:
@@ -288,10 +277,19 @@ def _hand_out(workers: Sequence[_Worker], waiting: Iterator[list[Settings]]) -> 
     # Each has one before any has two.
     for busy, worker in itertools.product(range(AHEAD), workers):
         if len(worker.under_way) <= busy:
-            worker.own = worker.own or next(waiting, [])
+            worker.own = worker.own or next(waiting, []) or _half_of_most(workers)
             if worker.own:
                 worker.take(worker.own.pop(0))
     return any(worker.under_way for worker in workers)
+
+
+def _half_of_most(workers: Sequence[_Worker]) -> list[Settings]:
+    """Take over half of what is kept for the worker that has most of it."""
+    most = max((worker.own for worker in workers), key=len)
+    keep = (len(most) + 1) // 2
+    taken = most[keep:]
+    del most[keep:]
+    return taken
 
 
 class _Worker:
