@@ -329,7 +329,9 @@ def test_rows_are_computed_in_chunks_alike(prediction, posterior, monkeypatch):
     np.testing.assert_allclose(chunked.mean, prediction.mean, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("most_rows", "most_kept", "times"), [(64, 2**22, 1), (3, 2**22, 6), (64, 9, 3)])
+@pytest.mark.parametrize(
+    ("most_rows", "most_kept", "times"), [(64, 2**22, 1), (3, 2**22, 6), (64, 9, 3)]
+)
 def test_nodes_of_few_rows_are_computed_once_for_all_questions(
     posterior, prediction, monkeypatch, most_rows, most_kept, times
 ):

@@ -8,7 +8,7 @@ and all models of a family share them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -58,7 +58,7 @@ class Nodes:
         self.names = names
         self._bounds, self._seen = bounds, seen or {}
         self._outputs = tuple(range(len(names)))
-        self._kept: Any = None
+        self._kept: tuple[slice | None, Any] = None, None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class Nodes:
             yield given_share(likelihood), share
 
     def _by_likelihood(
-        self, latent: Latent, size: int
+        self, latent: Mapping[str, Float[AnyArray, "S N O"]], size: int
     ) -> Iterator[tuple[Likelihood, list[int], tuple[Float[np.ndarray, "S K"], ...]]]:
         """Yield each likelihood with its outputs and the latent values of their cells, flat."""
         own = self._likelihoods
@@ -215,14 +215,15 @@ class Nodes:
 
         Those of few rows are kept: a mean, an interval and a score are questions about the same.
         """
-        if self._kept is not None:
-            return self._kept
+        kept, found = self._kept
+        if kept == rows:
+            return found
         inputs, _ = self._padded(rows)
         found = jax.tree.map(
             np.asarray, _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
         )
-        if len(self._inputs) <= MOST_ROWS and sum(v.size for v in found[0].values()) <= MOST_KEPT:
-            self._kept = found
+        if sum(values.size for values in found[0].values()) <= MOST_KEPT:
+            self._kept = rows, found
         return found
 
     def _padded(self, rows: slice) -> tuple[Float[np.ndarray, "P C"], int]:

@@ -52,9 +52,7 @@ def test_it_is_what_the_general_rule_finds():
     @quick
     def general(lower, upper):
         tails = [(log_ndtr(z), log_ndtr(-z)) for z in (lower, upper)]
-        return log_interval(
-            lambda z: -0.5 * z**2 - 0.5 * jnp.log(2 * jnp.pi), *tails, lower, upper
-        )
+        return log_interval(lambda z: -0.5 * z**2 - 0.5 * jnp.log(2 * jnp.pi), *tails, lower, upper)
 
     # Ends that are rounded are another interval: what is narrow and far from nought is left out.
     fair = half > 1e-9 * (1.0 + np.abs(centre))
