@@ -24,7 +24,7 @@ LAYERS = (
     *("crps", "scoring", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
     *("summary", "progress", "files", "answers", "demand", "ahead", "futures", "forecasts"),
-    *("diagnose", "questions"),
+    *("cautions", "diagnose", "questions"),
     *("estimator", "presets", "comparison"),
     *("plotting", "report", "fleet", "paper", "demo", "cli", "__main__"),
 )

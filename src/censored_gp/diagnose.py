@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from censored_gp import metrics, targets
 from censored_gp.answers import Answers
+from censored_gp.cautions import of_censoring
 from censored_gp.checks import design_for, engine_settings
 from censored_gp.defaults import freedom_of
 from censored_gp.inference import Task, infer
@@ -264,11 +265,14 @@ def columns_of(scores: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]
 
 
 def warnings_of(
-    scores: dict[str, dict[str, dict[str, float]]], model: Answers, level: float = LEVEL
+    scores: dict[str, dict[str, dict[str, float]]],
+    model: Answers,
+    times: Shaped[np.ndarray, " N"] | None = None,
+    level: float = LEVEL,
 ) -> tuple[str, ...]:
     """Return what is wrong, in sentences that say what could be done."""
     own = scores[THIS]
-    found = [*_of_fit(model), *_of_data(model.observations_)]
+    found = [*_of_fit(model), *of_censoring(model.observations_, times)]
     discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
     for name in model.output_names_:
         shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())
@@ -280,19 +284,6 @@ def warnings_of(
 def _of_fit(model: Answers) -> list[str]:
     report: Any = getattr(model, "report_", None)
     return [] if report is None or report.converged else [report.message]
-
-
-def _of_data(known: Observations) -> list[str]:
-    found, counts = [], known.counts()
-    for d, name in enumerate(known.names):
-        cells = len(known) - counts["missing"][d]
-        share = 1 - (counts["exact"][d] + known.is_share[:, d].sum()) / max(1, cells)
-        if share > 0.5:
-            found.append(
-                f"Output {name!r}: {share:.0%} of its cells are censored. Its level rests more on "
-                "the model than on data: trust differences in time more than the level itself."
-            )
-    return found
 
 
 def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0) -> list[str]:

@@ -142,7 +142,7 @@ class Questions(Forecasts):
         times = self._clock() if any(self.columns_.is_time) else None
         scores, prediction = diagnose.diagnose(self, folds, times, seed)
         rows = self._table(diagnose.columns_of(scores))
-        said = diagnose.warnings_of(scores, self)
+        said = diagnose.warnings_of(scores, self, times)
         return Diagnosis(rows, said, scores, prediction, self.observations_)
 
     def coregionalization(self) -> tuple[Coregionalization, ...]:

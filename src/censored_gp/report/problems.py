@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
+from censored_gp.cautions import of_censoring
+
 __all__ = ["data_problems"]
 
 MANY = 0.5
-"""Share of censored or missing cells that is worth a word."""
+"""Share of missing cells that is worth a word."""
 
 
 def data_problems(model: Any) -> list[str]:
@@ -23,9 +25,11 @@ def data_problems(model: Any) -> list[str]:
     >>> data_problems(CensoredGP(heteroscedastic=False).fit(X, y))
     ["Output 'y': 68% of its 50 rows are missing."]
     """
+    times = model._clock() if any(model.columns_.is_time) else None
     found = [note for d in range(len(model.output_names_)) for note in _of_output(model, d)]
-    if any(model.columns_.is_time):
-        found += _of_times(model._clock())
+    found += of_censoring(model.observations_, times)
+    if times is not None:
+        found += _of_times(times)
     report = model.report_
     return found + ([] if report.converged else [report.message]) + list(report.notes)
 
@@ -33,18 +37,9 @@ def data_problems(model: Any) -> list[str]:
 def _of_output(model: Any, d: int) -> list[str]:
     known, name = model.observations_, model.output_names_[d]
     missing = float(known.is_missing[:, d].mean())
-    cells = ~known.is_missing[:, d]
-    # A share, unlike a bound, speaks of the level.
-    told = known.is_exact[cells, d] | known.is_share[cells, d]
-    censored = float((~told).mean()) if cells.any() else 0.0
     found = []
     if missing > MANY:
         found.append(f"Output {name!r}: {missing:.0%} of its {len(known)} rows are missing.")
-    if censored > MANY:
-        found.append(
-            f"Output {name!r}: {censored:.0%} of its cells are censored. Its level rests more on "
-            "the model than on data: trust differences in time more than the level itself."
-        )
     values = known.lower[known.is_exact[:, d], d]
     if len(values) > 1 and np.ptp(values) == 0:
         found.append(f"Output {name!r}: all of its exact values are {values[0]:g}.")
