@@ -1,6 +1,7 @@
 """The New York protocol of the paper, on the real file where it is there, and on one made here."""
 
 import gzip
+import os
 
 import numpy as np
 import pytest
@@ -117,10 +118,15 @@ def test_absent_data_are_said_to_be_absent(tmp_path, monkeypatch):
 def test_a_file_that_has_changed_is_read_anew_and_rows_are_the_callers_own(tmp_path):
     path = tmp_path / "demand.csv"
     path.write_text("hour,pickups\n8,12\n")
-    read_rows(path).clear()
+    rows = read_rows(path)
+    rows[0]["pickups"] = "0"
+    rows.clear()
     assert read_rows(path) == [{"hour": "8", "pickups": "12"}]
     path.write_text("hour,pickups\n8,12\n9,7\n")
     assert len(read_rows(path)) == 2
+    path.write_text("hour,pickups\n8,12\n9,8\n")
+    os.utime(path, (1, 1))
+    assert read_rows(path)[1]["pickups"] == "8"
 
 
 def test_the_real_file_reads_as_the_paper_says(data_folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Shaped
 
+from censored_gp.demand import WEEKDAYS
 from censored_gp.observations import Observations
 
 __all__ = ["of_censoring"]
@@ -12,14 +13,15 @@ __all__ = ["of_censoring"]
 MANY = 0.5
 """Share of censored cells of an output that is worth a word."""
 ALWAYS = 0.05
-"""Share of the hours of the week (or of its days) that may be censored whenever they come."""
-LEAST = 2
-"""Weeks in which an hour must have been for it to be said that it is always censored."""
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+"""Share of the hours of the week (or of its days) that may be censored every time."""
+LEAST = 3
+"""Weeks in which an hour must have been for it to be said that it is censored every time."""
+MORE_THAN_CHANCE = 3.0
+"""How many times as many such hours there must be as there would be were flags dealt at random."""
 DAY, WEEK = 24, 168
 SHARE = (
-    ' If it is a count that stopped at a random moment of its period, say so: side="share" takes '
-    "it for a share."
+    " If it is a count that stopped at a random moment of its period, say so: with a family of "
+    'counts, side="share" takes it for a share.'
 )
 
 
@@ -30,8 +32,8 @@ def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = N
     ...     print(said)
     Output 'y': 67% of its cells are censored. Its level rests more on the model than on data: ...
     """
-    # A share, unlike a bound, speaks of the level.
-    hidden = ~known.is_exact & ~known.is_missing & ~known.is_share
+    # What lies between two bounds speaks of the level, and so does a share.
+    hidden = (known.is_right | known.is_left) & ~known.is_share
     found = []
     for d, name in enumerate(known.names):
         seen = ~known.is_missing[:, d]
@@ -41,32 +43,32 @@ def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = N
                 f"Output {name!r}: {share:.0%} of its cells are censored. Its level rests more on "
                 "the model than on data: trust differences in time more than the level itself."
             )
-        elif times is not None:
-            said = _of_slots(hidden[seen, d], times[seen])
+        elif times is not None and (said := _of_slots(hidden[seen, d], times[seen])):
             # Only of what is at least so much can a share have been seen.
             hint = SHARE if known.is_right[hidden[:, d], d].all() else ""
-            found += [f"Output {name!r}: {words}{hint}" for words in said]
+            found.append(f"Output {name!r}: {said}{hint}")
     return found
 
 
-def _of_slots(hidden: Bool[np.ndarray, " K"], times: Shaped[np.ndarray, " K"]) -> list[str]:
-    """Return whether hours of the week (of daily records: days) are censored in every week."""
+def _of_slots(hidden: Bool[np.ndarray, " K"], times: Shaped[np.ndarray, " K"]) -> str:
+    """Return that hours of the week (of daily records: days) are censored every time, if so."""
     # Weeks begin on Mondays, and the first day of counting was a Thursday.
     hours = times.astype("datetime64[h]").astype(np.int64) + 3 * DAY
     daily = len(np.unique(hours % DAY)) <= 1
-    slots, weeks = hours % WEEK // (DAY if daily else 1), hours // WEEK
-    number = WEEK // DAY if daily else WEEK
-    often = np.bincount(np.unique(np.stack([slots, weeks]), axis=1)[0], minlength=number) >= LEAST
-    open_ = np.bincount(slots, ~hidden, number) > 0
-    always = often & ~open_
-    if not always.any() or always.sum() < ALWAYS * often.sum():
-        return []
-    first = int(np.argmax(always))
-    what, example = "hours", f"{DAYS[first // DAY]} {first % DAY}:00"
+    slots, number = (hours % WEEK // DAY, 7) if daily else (hours % WEEK, WEEK)
+    weeks = np.bincount(np.unique(hours // WEEK * number + slots) % number, minlength=number)
+    often = weeks >= LEAST
+    always = often & (np.bincount(slots, ~hidden, number) == 0)
+    by_chance = float(np.sum(hidden.mean() ** weeks[often])) if often.any() else 0.0
+    if always.sum() <= max(ALWAYS * often.sum(), MORE_THAN_CHANCE * by_chance):
+        return ""
+    first, count = int(np.argmax(always)), int(always.sum())
+    what, example = "hours", f"{WEEKDAYS[first // DAY]} {first % DAY}:00"
     if daily:
-        what, example = "days", DAYS[first]
-    return [
-        f"{always.sum()} of {often.sum()} {what} of the week are censored in every week, such as "
-        f"{example}. Its values there are known by other {what} and outputs alone, and come out "
-        "too far beyond the bounds if these went up and down with them."
-    ]
+        what, example = "days", WEEKDAYS[first]
+    return (
+        f"{count} of {often.sum()} {what} of the week {'is' if count == 1 else 'are'} censored "
+        f"every time, such as {example}. What is said of the values there rests on other {what} "
+        "and on the model, and goes too far beyond the bounds if the bounds rose and fell with "
+        "the values."
+    )

@@ -272,7 +272,9 @@ def warnings_of(
 ) -> tuple[str, ...]:
     """Return what is wrong, in sentences that say what could be done."""
     own = scores[THIS]
-    found = [*_of_fit(model), *of_censoring(model.observations_, times)]
+    # Who takes records at their word goes nowhere beyond them.
+    clock = times if model.use_censoring else None
+    found = [*_of_fit(model), *of_censoring(model.observations_, clock)]
     discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
     for name in model.output_names_:
         shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())

@@ -28,7 +28,7 @@ __all__ = ["Nodes", "pad"]
 Cells = Float[np.ndarray, "N D"]
 MOST_ROWS = 4096
 """Rows whose nodes are computed at once: what bounds the memory."""
-MOST_KEPT = 2**22
+MOST_KEPT = 2**20
 """Latent values that are kept for the next question: what is asked once is asked again."""
 
 
@@ -213,7 +213,8 @@ class Nodes:
     ) -> tuple[dict[str, Float[np.ndarray, "S P O"]], Float[np.ndarray, " S"]]:
         """Return latent values of some rows by role, and the weights of the nodes.
 
-        Those of few rows are kept: a mean, an interval and a score are questions about the same.
+        Those of all rows, if they are few, are kept: a mean, an interval and a score are questions
+        about the same.
         """
         kept, found = self._kept
         if kept == rows:
@@ -222,7 +223,8 @@ class Nodes:
         found = jax.tree.map(
             np.asarray, _nodes(self._posterior, inputs, self._seen_of(rows, len(inputs)))
         )
-        if sum(values.size for values in found[0].values()) <= MOST_KEPT:
+        whole = rows == slice(0, len(self._inputs))
+        if whole and sum(values.size for values in found[0].values()) <= MOST_KEPT:
             self._kept = rows, found
         return found
 

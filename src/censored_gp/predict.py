@@ -77,6 +77,7 @@ class Prediction(Nodes):
         bounds = None if self._bounds is None else self._bounds.outputs(chosen)
         some = Prediction(self._posterior, units, self._inputs, names, bounds, self._seen)
         some._outputs = tuple(self._outputs[place] for place in chosen)
+        some._kept = self._kept
         return some
 
     @property

@@ -14,7 +14,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from censored_gp.likelihoods import FAMILIES, KINDS, as_likelihood
+from censored_gp.likelihoods import FAMILIES, KINDS, Likelihood, as_likelihood
 from quick import quick
 
 DIGITS = 45
@@ -293,7 +293,7 @@ SLOW = ("beta", "student_t", "paper_negative_binomial")
 def test_values_and_derivatives(family):
     case, likelihood = CASES[family], as_likelihood(family)
     rows = [r for theta, ys in case.points for r in intervals(family, theta, ys)]
-    lower, upper, *theta = np.array(rows).T
+    lower, upper = np.array([row[:2] for row in rows]).T
 
     exact, finite = lower == upper, np.isfinite(lower) & np.isfinite(upper)
     kinds = KINDS if np.any(finite & ~exact) else KINDS[:3]
@@ -302,10 +302,16 @@ def test_values_and_derivatives(family):
         values = likelihood.log_likelihood(lower, upper, *theta, kinds=kinds)
         return values.sum(), values
 
+    assert not wrong(case, likelihood, rows, total)
+
+
+def wrong(case, likelihood, rows, total):
+    """Return what is not right of values and of their slopes, each on a line."""
+    lower, upper, *theta = np.array(rows).T
     places = range(len(theta))
     gradient = quick(jax.grad(total, argnums=tuple(2 + j for j in places), has_aux=True))
     slopes, values = jax.tree.map(np.asarray, gradient(lower, upper, *theta))
-    wrong = []
+    found_wrong = []
     with mp.workdps(DIGITS):
         for i, (low, high, *parameters) in enumerate(rows):
             point = [mp.mpf(t) for t in parameters]
@@ -318,5 +324,25 @@ def test_values_and_derivatives(family):
             for what, found, expected, relative in pairs:
                 expected = float(expected)
                 if not abs(found - expected) <= absolute + relative * abs(expected):
-                    wrong.append((what, low, high, parameters, float(found), expected))
-    assert not wrong, "\n".join(map(str, wrong))
+                    found_wrong.append((what, low, high, parameters, float(found), expected))
+    return "\n".join(map(str, found_wrong))
+
+
+OWN_RULE = [f for f in CASES if type(as_likelihood(f)).log_interval is not Likelihood.log_interval]
+
+
+@pytest.mark.parametrize("family", OWN_RULE)
+def test_a_family_with_a_rule_of_its_own_for_intervals(family):
+    case, likelihood = CASES[family], as_likelihood(family)
+    rows = [r for theta, ys in case.points for r in intervals(family, theta, ys)]
+    rows = [r for r in rows if r[0] < r[1] and np.isfinite(r[:2]).all()]
+    # From next to nothing on, and to very much; what is more mpmath does not know.
+    far = [(np.finfo(float).tiny, 5.0), (1e-300, 1e10), (2.0, 1e100), (3.0, 3.0 + 1e-12)]
+    rows += [(*ends, *case.points[0][0]) for ends in far]
+
+    def total(*arguments):
+        values = likelihood.log_interval(*arguments)
+        return values.sum(), values
+
+    assert {"gaussian", "log_normal"} <= set(OWN_RULE)
+    assert not wrong(case, likelihood, rows, total)

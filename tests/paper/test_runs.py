@@ -127,7 +127,7 @@ def test_a_worker_does_runs_of_one_program_in_a_row(tmp_path):
     runs = [{"program": p, "draw": d} for d in range(6) for p in "ab"]
     rows = complete(study, runs, tmp_path, jobs=2)
     # The last ones may be taken over by a worker that has nothing left to do.
-    early = [r for r in rows if int(r["draw"]) < 3]
+    early = [r for r in rows if int(r["draw"]) < 2]
     processes = {p: {r["process"] for r in early if r["program"] == p} for p in "ab"}
     assert len(processes["a"]) == len(processes["b"]) == 1
     assert processes["a"] != processes["b"]
@@ -149,21 +149,28 @@ class Hand:
 
 @pytest.mark.parametrize("slow", [0, 1])
 def test_a_worker_without_runs_takes_over_half_of_what_another_has_left(slow):
-    hands = [Hand(), Hand()]
-    waiting = iter([wanted(*range(10)), wanted(*range(20, 24))])
+    hands, stretches = [Hand(), Hand()], [wanted(*range(20, 24)), wanted(*range(10))]
+    # Who is slow has the long one.
+    waiting = iter(stretches[:: 1 if slow else -1])
     for turn in range(40):
         if not runs._hand_out(hands, waiting):
             break
         for place, hand in enumerate(hands):
             if place != slow or turn % 3 == 0:
                 hand.finish()
-    first, second = (hand.done for hand in hands)
-    assert sorted(first + second) == [*range(10), *range(20, 24)]
-    # One program first; then what the other had left.
-    assert first[:3] == [0, 1, 2]
-    assert second[:3] == [20, 21, 22]
-    assert set(second) & set(range(10)) if slow == 0 else set(first) <= {*range(10), 22, 23}
-    assert len((first, second)[slow]) < len((first, second)[1 - slow])
+    long, short = hands[slow].done, hands[1 - slow].done
+    assert sorted(long + short) == [*range(10), *range(20, 24)]
+    # Each does what it was given first, one after the other; then the quick one helps.
+    assert long[:2] == [0, 1]
+    assert short[:4] == [20, 21, 22, 23]
+    assert len(short) >= 7
+
+
+def test_the_last_run_that_is_kept_is_taken_over_too():
+    busy, idle = Hand(), Hand()
+    busy.own = wanted(1)
+    assert runs._half_of_most([busy, idle]) == wanted(1)
+    assert busy.own == []
 
 
 def test_a_file_with_other_columns_is_refused(tmp_path):

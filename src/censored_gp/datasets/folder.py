@@ -55,7 +55,7 @@ def read_rows(path: Path) -> Rows:
             f"variable {FOLDER_VARIABLE} to the folder that holds it."
         )
     state = path.stat()
-    return list(_rows_of(path.resolve(), state.st_mtime_ns, state.st_size))
+    return [dict(row) for row in _rows_of(path.resolve(), state.st_mtime_ns, state.st_size)]
 
 
 @functools.lru_cache(maxsize=FILES_KEPT)

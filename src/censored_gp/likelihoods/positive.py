@@ -54,9 +54,14 @@ class LogNormal(Likelihood):
     def log_interval(
         self, lower: Values, upper: Values, location: Values, scale: Values
     ) -> Float[Array, "*#batch"]:
-        """Return that of Z = (log Y - location) / scale about its centre."""
-        half = 0.5 * jnp.log1p((upper - lower) / lower)
-        return log_normal_interval((jnp.log(lower) + half - location) / scale, half / scale)
+        """Return that of Z = (log Y - location) / scale between the ends."""
+        lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, location, scale)
+        ends = jnp.log(lower), jnp.log(upper)
+        # Ends that are near each other have logs that cancel, and far ones a ratio that overflows.
+        near = upper < 2.0 * lower
+        excess = jnp.where(near, upper - lower, 0.0) / lower
+        half = 0.5 * jnp.where(near, jnp.log1p(excess), ends[1] - ends[0]) / scale
+        return log_normal_interval(*((end - location) / scale for end in ends), half)
 
     def mean(self, location: Values, scale: Values) -> Float[Array, "*#batch"]:
         """Return exp(location + scale^2 / 2)."""

@@ -283,7 +283,8 @@ STUDY = Study(
         *("ratio", "ratio_train", "elbo", "converged", "fit_seconds"),
     ),
     run,
-    # Stations have as many hours, and compiled shapes are rounded: what is left differs little.
+    # Stations have as many hours, and compiled shapes are rounded: what rows of one model compile
+    # is nearly the same, but for the paper's kernels of rain, which one station has.
     varied=("draw", "station", "partner"),
 )
 

@@ -286,7 +286,7 @@ def _hand_out(workers: Sequence[_Worker], waiting: Iterator[list[Settings]]) -> 
 def _half_of_most(workers: Sequence[_Worker]) -> list[Settings]:
     """Take over half of what is kept for the worker that has most of it."""
     most = max((worker.own for worker in workers), key=len)
-    keep = (len(most) + 1) // 2
+    keep = len(most) // 2
     taken = most[keep:]
     del most[keep:]
     return taken

@@ -27,7 +27,8 @@ def data_problems(model: Any) -> list[str]:
     """
     times = model._clock() if any(model.columns_.is_time) else None
     found = [note for d in range(len(model.output_names_)) for note in _of_output(model, d)]
-    found += of_censoring(model.observations_, times)
+    # Who takes records at their word goes nowhere beyond them.
+    found += of_censoring(model.observations_, times if model.use_censoring else None)
     if times is not None:
         found += _of_times(times)
     report = model.report_
