@@ -24,8 +24,8 @@ def log_normal_interval(lower: Cells, upper: Cells, half: Cells) -> Cells:
     """Return log P(lower <= Z <= upper) for finite lower < upper.
 
     ``half`` is half their distance, which the caller may know to more digits than they have. As
-    much is right of it however far out the interval lies and however narrow it is. It takes a
-    quarter of the time that the general rule takes with the tails of a normal.
+    much is right of it however far out the interval lies and however narrow it is. It takes far
+    less time than the general rule with the tails of a normal.
     """
     return _value_and_slopes(lower, upper, half)[0]
 
