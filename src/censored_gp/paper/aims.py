@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from censored_gp.paper import page, table1, table4
 from censored_gp.paper.gaps import AIM, COVERAGES, WITHIN, block_scores, costs, gap, mean_of
-from censored_gp.paper.new_york import CHAMPIONS, COUNTED, STATIONS
-from censored_gp.paper.page import markdown
+from censored_gp.paper.new_york import CHAMPIONS, COUNTED, REFERENCES, ROWS, STATIONS
+from censored_gp.paper.page import bulleted, markdown
 from censored_gp.paper.runs import Row
 
 __all__ = ["section"]
@@ -21,6 +22,12 @@ KNOWN = {
 }
 """What hours that are censored show, and what models know of it."""
 BLOCK = "own"
+STATION = "3711"
+"""The one whose data are the paper's own."""
+R2_AIM = 0.62
+MOST_MINUTES = {"Table 1": 5, "Table 4": 30}
+"""On two cores."""
+MORE = "What else was aimed at, with the package's defaults if nothing else is said:"
 TEXT = """\
 ## What was aimed at
 
@@ -34,19 +41,58 @@ the paper's do: records alone cannot tell the one from the other. *Told*, they a
 are limits. Standard errors, more models and the paper's kernels are below, under table 4."""
 
 
-def section(rows: Sequence[Row]) -> list[str]:
+def section(rows: Sequence[Row], synthetic: Sequence[Row] = ()) -> list[str]:
     """Return the table with its words, nothing if what it is made of has not been run.
+
+    `rows` are the runs of table 4 and what is beside it, `synthetic` those of table 1.
 
     >>> section([])
     []
     """
-    own = [row for row in rows if row["engine"] == "natural" and row["partner"] == "published"]
+    by_us = [row for row in rows if row["engine"] in ("natural", "-")]
+    own = [row for row in by_us if row["engine"] != "-" and row["partner"] == "published"]
     lines = [*_gap_lines(own), *_coverage_lines(own)]
     if not lines:
         return []
     low, high = WITHIN
     header = ["", "model", *(f"{name}: {', '.join(STATIONS)}" for name in KNOWN.values())]
-    return [TEXT.format(aim=AIM, low=low, high=high), markdown(header, lines)]
+    more = [*_of_accuracy(by_us), *_of_time(synthetic, by_us)]
+    parts = [TEXT.format(aim=AIM, low=low, high=high), markdown(header, lines)]
+    return [*parts, MORE, bulleted(more)] if more else parts
+
+
+def _of_accuracy(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield how the best row of the paper's own station stands beside its aim and the oracles."""
+    own = [r for r in _at(rows, STATION) if r["partner"] == "published"]
+    r2 = block_scores([r for r in own if r["engine"] != "-"], BLOCK, "r2")
+    known = {name: mean_of(r2, name) for name in (f"{f} {m}" for f, m in ROWS) if name in r2}
+    if not known:
+        return
+    best = max(known, key=lambda name: known[name])
+    simple = page.collect([r for r in own if r["family"] == "-"], ["model", "data"], ["draw"], "r2")
+    oracles = {m: mean_of(simple, f"{m} {data}") for m, data in REFERENCES if data == "truth"}
+    beaten = all(known[best] > oracle for oracle in oracles.values() if not np.isnan(oracle))
+    told = ", ".join(f"{name} {value:.3f}" for name, value in oracles.items())
+    yield (
+        f"R² of the best row of {STATION}, {best.replace('_', ' ')}, is "
+        f"{_bold(page.shown(r2[best].values()), known[best] >= R2_AIM)}, where {R2_AIM} was aimed "
+        f"at. {'Above' if beaten else 'Not above'} the methods that saw the truth: {told}."
+    )
+    if said := table4.about_paper(rows):
+        yield said
+
+
+def _of_time(synthetic: Sequence[Row], rows: Sequence[Row]) -> Iterator[str]:
+    """Yield how long the tables took that were to be made in so many minutes."""
+    first = [r for r in synthetic if r["engine"] == "natural" and table1.is_run_of(r)]
+    for name, own in (("Table 1", first), ("Table 4", table4.runs_of(rows))):
+        if not np.isnan(minutes := page.minutes_at_a_go(own)):
+            text = _bold(f"{minutes:.0f} min", minutes <= MOST_MINUTES[name])
+            yield f"{name} took {text} of at most {MOST_MINUTES[name]}: {len(own)} runs."
+
+
+def _bold(text: str, met: bool) -> str:
+    return f"**{text}**" if met else text
 
 
 def _gap_lines(rows: Sequence[Row]) -> Iterator[list[str]]:

@@ -199,10 +199,22 @@ def _at_a_go(rows: Sequence[Row]) -> str:
     >>> _at_a_go(done)
     ', in 4 min from first to last'
     """
-    ends = sorted(np.datetime64(row["finished"].rstrip("Z")).astype(int) for row in rows)
-    if len(ends) < 2 or np.diff(ends).max() > LONGEST_REST:
-        return ""
-    return f", in {(ends[-1] - ends[0]) / 60:.0f} min from first to last"
+    minutes = minutes_at_a_go(rows)
+    return "" if np.isnan(minutes) else f", in {minutes:.0f} min from first to last"
+
+
+def minutes_at_a_go(rows: Sequence[Row]) -> float:
+    """Return how long it took from the start of the first run, NaN if something came between.
+
+    >>> done = [{"seconds": 30.0, "finished": f"2026-11-16T15:0{m}:25Z"} for m in range(5)]
+    >>> minutes_at_a_go(done)
+    4.5
+    """
+    ends = np.array([np.datetime64(row["finished"].rstrip("Z")).astype(int) for row in rows])
+    if len(ends) < 2 or np.diff(np.sort(ends)).max() > LONGEST_REST:
+        return float("nan")
+    starts = ends - np.array([row["seconds"] for row in rows])
+    return float(ends.max() - starts.min()) / 60
 
 
 def _days(rows: Sequence[Row]) -> str:

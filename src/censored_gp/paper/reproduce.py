@@ -104,7 +104,7 @@ def write_page(folder: Path) -> Path:
     parts = [INTRODUCTION.format(versions=page.versions())]
     if table := brief.brief(*both):
         parts += ["## In one table", table]
-    parts += aims.section(both[1])
+    parts += aims.section(both[1], both[0])
     for table in TABLES.values():
         rows = read_runs(table.STUDY, folder)
         for engine in engines.ENGINES:

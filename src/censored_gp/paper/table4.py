@@ -24,7 +24,7 @@ from censored_gp.paper.page import (
 )
 from censored_gp.paper.runs import Row, Settings
 
-__all__ = ["DRAWS", "PAPER", "STUDY", "runs", "section"]
+__all__ = ["DRAWS", "PAPER", "STUDY", "about_paper", "runs", "runs_of", "section"]
 
 DRAWS = 10
 STUDY = new_york.STUDY
@@ -148,10 +148,19 @@ def section(rows: Sequence[Row], engine: str = "natural") -> str:
         parts += ["### Station 3711 with station 366 corrected", CORRECTED]
         parts += [_accuracy(_with_single(own), block, "3711") for block in BLOCKS]
     parts += _downloaded(own)
-    parts += ["### Which row is the best, and why", REASONS, _standings(own), _about_paper(own)]
-    parts += [gaps.about_coverage(own), effort([row for row in own if not gaps.is_beside(row)])]
+    parts += ["### Which row is the best, and why", REASONS, _standings(own), about_paper(own)]
+    parts += [gaps.about_coverage(own), effort(runs_of(own))]
     parts += [*gaps.section(own), *elsewhere.section(ours)]
     return "\n\n".join(part for part in parts if part)
+
+
+def runs_of(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the table itself, of all that its file has.
+
+    >>> runs_of([])
+    []
+    """
+    return [row for row in rows if not gaps.is_beside(row) and not elsewhere.is_elsewhere(row)]
 
 
 def _protocol() -> str:
@@ -336,13 +345,19 @@ def _of_family(scores: Scores, family: str) -> Scores:
     return {name: scores[name] for name in names if name in scores}
 
 
-def _about_paper(rows: Sequence[Row]) -> str:
-    """Say which rows of 3711 are not above the paper's figure."""
+def about_paper(rows: Sequence[Row]) -> str:
+    """Say which rows of 3711 are not above the paper's figure.
+
+    >>> about_paper([])
+    ''
+    """
     r2 = block_scores(_published(rows, "3711"), "paper", "r2")
     known = {row: mean for row in PAPER if not np.isnan(mean := mean_of(r2, " ".join(row)))}
     below = [f"{f} {m}" for (f, m), mean in known.items() if mean <= PAPER[f, m][0]]
     if not known:
         return ""
     if below:
-        return f"Station 3711: not above the paper's figure: {', '.join(below)}."
-    return f"Station 3711: all {len(known)} rows are above the paper's figures."
+        return f"Station 3711, the paper's kernels: not above its figure: {', '.join(below)}."
+    return (
+        f"Station 3711, the paper's kernels: all {len(known)} rows are above the paper's figures."
+    )
