@@ -36,9 +36,10 @@ At every station of table 4, at least {aim:.0%} of what censoring costs was to b
 test hours and in the censored ones. Where the package's defaults do so the figure is in bold.
 
 The rule of censoring shows a share of the demand. *As observed* models take that for a limit, as
-the paper's do: records alone cannot tell the one from the other. *Told*, they are fitted with
-`side="share"`, which needs a likelihood of counts. The last column is of other data, whose limits
-are limits. Standard errors, more models and the paper's kernels are below, under table 4."""
+the paper's do: records alone cannot tell the one from the other (Tsiatis, 1975), but who keeps them
+may know. *Told*, they are fitted with `side="share"`, which needs a likelihood of counts. The last
+column is of other data, whose limits are limits. Standard errors, more models and the paper's
+kernels are below, under table 4."""
 
 
 def section(rows: Sequence[Row], synthetic: Sequence[Row] = ()) -> list[str]:
