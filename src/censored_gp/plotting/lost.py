@@ -58,8 +58,9 @@ def plot_lost_demand(
     >>> from matplotlib.figure import Figure
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> wanted = 2 + np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=30)
     >>> model = CensoredGP(heteroscedastic=False)
-    >>> model = model.fit(X, np.minimum(2 + np.sin(X[:, 0]), 2.6), capacity=2.6)
+    >>> model = model.fit(X, np.minimum(wanted, 2.6), capacity=2.6)
     >>> ax = plot_lost_demand(model, by="output", ax=Figure().subplots())
     >>> len(ax.patches)
     1

@@ -66,8 +66,9 @@ def write_report(
     >>> import numpy as np
     >>> from censored_gp import CensoredGP
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> y = np.minimum(2 + np.sin(X[:, 0]), 2.6)
-    >>> model = CensoredGP(heteroscedastic=False).fit(X, y, capacity=2.6)
+    >>> wanted = 2 + np.sin(X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=30)
+    >>> model = CensoredGP(heteroscedastic=False)
+    >>> model = model.fit(X, np.minimum(wanted, 2.6), capacity=2.6)
     >>> page = write_report(model, tempfile.mkdtemp() + "/report.html", title="A sine")
     >>> "<title>A sine</title>" in page.read_text(encoding="utf-8")
     True
