@@ -20,7 +20,7 @@ LAYERS = (
     *("tables", "categories", "inputs", "cells", "bounds", "observations", "resolution"),
     "kernels",
     *("likelihoods", "sites", "nugget", "prior", "model", "posterior", "inference"),
-    *("mixture", "nodes", "predict"),
+    *("chunks", "mixture", "nodes", "predict"),
     *("crps", "scoring", "metrics", "simulate", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
     *("summary", "progress", "files", "answers", "demand", "ahead", "futures", "forecasts"),

@@ -6,7 +6,7 @@ posterior is like: all models of a family share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +16,7 @@ import numpy as np
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float
 
+from censored_gp.chunks import coarse, pad_last, shapes, slices
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.bounds import bound_tails
 from censored_gp.likelihoods.inverse import Density, Tails, invert
@@ -293,18 +294,18 @@ def answers(
     """Ask a question about cells, chunk by chunk, every chunk padded to one of few shapes."""
     parts = []
     own_mass = mass.shape[1] > 1
-    shape, chunks = _shapes(gamma[0].shape[1], MOST_COMPONENTS // len(mass))
+    shape, chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(mass))
     # Of all questions it is the moments that have less to compile for a bound that is not there.
     present = _present(bounds) if question is Mixture.moments else [True] * len(bounds)
     for cells in chunks:
         size = cells.stop - cells.start
         room = shape - size
         values, cut, own = (
-            tuple(_pad_last(a[..., cells], room) for a in each)
+            tuple(pad_last(a[..., cells], room) for a in each)
             for each in (gamma, bounds, arguments)
         )
         cut = tuple(b if is_there else None for b, is_there in zip(cut, present, strict=True))
-        share = _pad_last(mass[:, cells], room) if own_mass else mass
+        share = pad_last(mass[:, cells], room) if own_mass else mass
         found = _ask(likelihood, values, share, cut, question, own)
         parts.append([np.asarray(part)[:size] for part in found])
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
@@ -318,11 +319,11 @@ def weighed(
 ) -> Float[np.ndarray, "S K"]:
     """Return the weights of every cell's nodes after it was seen, chunk by chunk of cells."""
     parts = []
-    shape, chunks = _shapes(gamma[0].shape[1], MOST_COMPONENTS // len(mass))
+    shape, chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(mass))
     for cells in chunks:
         size = cells.stop - cells.start
         room = shape - size
-        values, cut = (tuple(_pad_last(a[..., cells], room) for a in e) for e in (gamma, bounds))
+        values, cut = (tuple(pad_last(a[..., cells], room) for a in e) for e in (gamma, bounds))
         parts.append(np.asarray(_weigh(likelihood, values, mass, cut))[:, :size])
     return np.concatenate(parts, axis=1)
 
@@ -350,47 +351,6 @@ def drawn_cells(
         key, own = jax.random.split(key)
         size = cells.stop - cells.start
         room = coarse(min(total, MOST_COMPONENTS)) - size
-        values, cut = (tuple(_pad_last(a[cells], room) for a in each) for each in (gamma, bounds))
+        values, cut = (tuple(pad_last(a[cells], room) for a in each) for each in (gamma, bounds))
         parts.append(np.asarray(_draw_cells(likelihood, own, values, cut))[:size])
     return np.concatenate(parts)
-
-
-def _shapes(total: int, most: int) -> tuple[int, list[slice]]:
-    """Return how many cells a program is for, and the cells that are asked of it at a time.
-
-    Not more than there are, unless these are very few: cells that only pad a shape take as long as
-    real ones, and another call of the same program takes no time.
-
-    >>> _shapes(440, 512)
-    (256, [slice(0, 256, None), slice(256, 440, None)])
-    >>> _shapes(5, 512), _shapes(100, 20)[0]
-    ((16, [slice(0, 5, None)]), 16)
-    """
-    wanted = max(1, min(total, most))
-    size = coarse(wanted)
-    if size > wanted:
-        size = max(16, size // 4 if size <= 1024 else size // 2)
-    return size, list(slices(total, size))
-
-
-def coarse(size: int) -> int:
-    """Round a number of cells up to a power of four, from 1024 on of two: few shapes, few programs.
-
-    So few cells as there are below take no time, and a program takes seconds to compile.
-
-    >>> [coarse(n) for n in (1, 16, 17, 1000, 1025)]
-    [16, 16, 64, 1024, 2048]
-    """
-    digits = max(size - 1, 15).bit_length()
-    return 1 << (digits + digits % 2 if size <= 1024 else digits)
-
-
-def slices(size: int, most: int) -> Iterator[slice]:
-    """Yield slices that are not longer than so many."""
-    for start in range(0, size, most):
-        yield slice(start, min(start + most, size))
-
-
-def _pad_last(cells: Float[np.ndarray, "... K"], room: int) -> Float[np.ndarray, "... P"]:
-    """Repeat the last cell."""
-    return np.pad(cells, [(0, 0)] * (cells.ndim - 1) + [(0, room)], "edge")

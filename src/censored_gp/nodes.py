@@ -15,9 +15,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from censored_gp.chunks import coarse, slices
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.shares import given_share
-from censored_gp.mixture import answers, coarse, slices, weighed
+from censored_gp.mixture import answers, weighed
 from censored_gp.model import Units
 from censored_gp.observations import Observations
 from censored_gp.posterior import Latent, Posterior, Seen
