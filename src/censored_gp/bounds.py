@@ -10,7 +10,15 @@ from jaxtyping import Bool
 from censored_gp.cells import Cells, size_in_words
 from censored_gp.tables import first_problem, listed
 
-__all__ = ["as_cells", "as_shares", "check_bounds", "check_shapes", "default_names"]
+__all__ = [
+    "as_cells",
+    "as_odds",
+    "as_shares",
+    "check_bounds",
+    "check_shapes",
+    "default_names",
+    "odds_of_limits",
+]
 
 
 def as_cells(bound: Any) -> Cells:
@@ -43,6 +51,47 @@ def as_shares(
             f"{problem[2]}: found a share that is not right-censored. Accepted are lower bounds."
         )
     return found
+
+
+def as_odds(odds: Any, share: Bool[np.ndarray, "N D"], names: tuple[str, ...]) -> Cells:
+    """Return the odds of a limit, of cells that may be shares; only these can have any."""
+    cells = np.array(odds, dtype=np.float64)
+    cells = cells[:, None] if cells.ndim == 1 else cells
+    if cells.shape not in ((1, 1), share.shape):
+        raise ValueError(
+            f"Odds of limits: found {size_in_words(cells)}. Accepted is one number for each row "
+            f"and output, {size_in_words(share)}."
+        )
+    found = np.where(share, cells, 0.0) if cells.size == 1 else cells
+    bad = ~(np.isfinite(found) & (found >= 0)) | ((found > 0) & ~share)
+    problem = first_problem(bad, names, "Output")
+    if problem:
+        row, column, place = problem
+        raise ValueError(
+            f"{place}: found the odds {found[row, column]:g} of a limit. Accepted are 0 and, where "
+            "is_share, positive numbers."
+        )
+    return found
+
+
+def odds_of_limits(
+    values: Cells, share: Bool[np.ndarray, "N D"], probability: float = 0.5
+) -> Cells:
+    """Return what is added to 1 / (y + 1) if records are shares with some probability, else limits.
+
+    A limit is not known to depend on anything. Of all distributions on 0, 1, ... that have the mean
+    of the output's own records it is thought to have the one that says least: the geometric one.
+
+    >>> odds_of_limits(np.array([[0.0], [2.0], [5.0]]), np.array([[True], [True], [False]]))
+    array([[0.5  ],
+           [0.125],
+           [0.   ]])
+    """
+    some = np.where(share, np.maximum(values, 0.0), 0.0)
+    mean = some.sum(axis=0) / np.maximum(share.sum(axis=0), 1)
+    # So large a record would otherwise have no odds at all, and be a share for certain.
+    chance = np.maximum((mean / (1.0 + mean)) ** some / (1.0 + mean), np.finfo(float).tiny)
+    return np.where(share, (1.0 - probability) / probability * chance, 0.0)
 
 
 def default_names(number: int) -> tuple[str, ...]:

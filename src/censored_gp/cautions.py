@@ -21,7 +21,7 @@ MORE_THAN_CHANCE = 3.0
 DAY, WEEK = 24, 168
 SHARE = (
     " If it is a count that stopped at a random moment of its period, say so: with a family of "
-    'counts, side="share" takes it for a share.'
+    'counts, side="share" takes it for a share, and side="share_or_limit" for what may be one.'
 )
 
 

@@ -30,7 +30,9 @@ __all__ = [
 ]
 
 Cells = Float[np.ndarray, "N D"]
-ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1), "share": (0, 1)}
+SHARES = ("share", "share_or_limit")
+"""Sides of which flags alone can tell where they are."""
+ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1), **dict.fromkeys(SHARES, (0, 1))}
 """Flags by what a plain one says."""
 MEANING = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
 
@@ -104,7 +106,8 @@ def check_side(side: str) -> None:
     if side not in ACCEPTED:
         raise ValueError(
             f'side: found {side!r}. Accepted is "right" (a censored value is at least what was '
-            'recorded), "left" (at most) or "share" (a random share of the truth was counted).'
+            'recorded), "left" (at most), "share" (a random share of the truth was counted) or '
+            '"share_or_limit" (a share or "at least": it is not known which).'
         )
 
 

@@ -208,10 +208,10 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         lower, upper : array like y, optional
             Bounds instead of flags. An end that is not given, or NaN, is y itself; where y is
             missing too it is open.
-        side : {"right", "left", "share"}
+        side : {"right", "left", "share", "share_or_limit"}
             What a flag of 1 or True means: "at least" the value; below a detection limit, "at
             most"; or, of counts, that counting stopped at a random moment, so that the value is a
-            random share of the truth.
+            random share of the truth. If it may be that or a limit, "share_or_limit".
 
         Examples
         --------

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from censored_gp.bounds import odds_of_limits
 from censored_gp.kept import Kept
 from censored_gp.natives import Opened, labels_of, make_table, open_table, taken, times_of
 from censored_gp.observations import Observations
@@ -213,7 +214,10 @@ def _spread(
     lower, upper, share = np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape, bool)
     lower[where], upper[where] = cells.lower[:, 0], cells.upper[:, 0]
     share[where] = cells.is_share[:, 0]
-    return Observations(lower, upper, tuple(map(str, outputs)), is_share=share)
+    # Limits of one output say nothing of those of another.
+    odds = odds_of_limits(lower, share) if cells.limit_odds.any() else np.zeros((1, 1))
+    names = tuple(map(str, outputs))
+    return Observations(lower, upper, names, is_share=share, limit_odds=odds)
 
 
 def values_of(

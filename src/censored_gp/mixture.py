@@ -20,7 +20,7 @@ from censored_gp.chunks import coarse, pad_last, shapes, slices
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.bounds import bound_tails
 from censored_gp.likelihoods.inverse import Density, Tails, invert
-from censored_gp.likelihoods.shares import GivenShare
+from censored_gp.likelihoods.shares import GivenShare, given_share
 from censored_gp.likelihoods.support import Support
 from censored_gp.runtime import AnyArray, compiled
 from censored_gp.tails.interval import log_difference
@@ -244,11 +244,17 @@ def _ask(
 ) -> tuple[Float[Array, "K"], ...]:
     """Answer a question about the mixtures of the cells of one likelihood, None: no such bound."""
     theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
-    none = (-np.inf, np.inf)[: len(bounds)]
+    none = (-np.inf, np.inf, -np.inf)[: len(bounds)]
     cut: list[Any] = [n if b is None else jnp.asarray(b) for b, n in zip(bounds, none, strict=True)]
     own = [jnp.asarray(values) for values in arguments]
-    answer = question(Mixture(likelihood, theta, jnp.asarray(mass), *cut), *own)
+    family = _with_odds(likelihood, *cut[2:])
+    answer = question(Mixture(family, theta, jnp.asarray(mass), *cut[:2]), *own)
     return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _with_odds(family: Likelihood, *log_odds: Float[Array, "K"]) -> Likelihood:
+    """Return a family of cells that may be shares with the odds that they are limits, if any."""
+    return given_share(family.whole, *log_odds) if isinstance(family, GivenShare) else family
 
 
 @compiled
@@ -260,11 +266,12 @@ def _weigh(
 ) -> Float[Array, "S K"]:
     """Return the weights of nodes after cells were seen to be within bounds, or shares."""
     theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
-    lower, upper = (jnp.asarray(bound) for bound in bounds)
-    if isinstance(likelihood, GivenShare):
-        seen = likelihood.whole.log_share(lower, *theta)
+    lower, upper, *odds = (jnp.asarray(bound) for bound in bounds)
+    family = _with_odds(likelihood, *odds)
+    if isinstance(family, GivenShare):
+        seen = family.log_seen(lower, *theta)
     else:
-        seen = likelihood.log_likelihood(lower, upper, *theta)
+        seen = family.log_likelihood(lower, upper, *theta)
     return jax.nn.softmax(jnp.log(jnp.asarray(mass)) + seen, axis=0)
 
 
@@ -280,7 +287,8 @@ def _draw_cells(
     if not bounds:
         return likelihood.sample(key, theta[0].shape, *theta)
     uniform = jax.random.uniform(key, theta[0].shape, minval=1e-12)
-    return likelihood.quantile_within(uniform, *(jnp.asarray(b) for b in bounds), *theta)
+    lower, upper, *odds = (jnp.asarray(bound) for bound in bounds)
+    return _with_odds(likelihood, *odds).quantile_within(uniform, lower, upper, *theta)
 
 
 def answers(

@@ -24,9 +24,11 @@ from censored_gp.observations import Observations
 from censored_gp.posterior import Latent, Posterior, Seen
 from censored_gp.runtime import AnyArray, compiled, in_float64
 
-__all__ = ["Nodes", "pad"]
+__all__ = ["Bounds", "Nodes", "pad"]
 
 Cells = Float[np.ndarray, "N D"]
+Bounds = tuple[Float[np.ndarray, " K"], ...]
+"""Both bounds of cells, then log odds if there are any; or nothing."""
 MOST_ROWS = 4096
 """Rows whose nodes are computed at once: what bounds the memory."""
 MOST_KEPT = 2**20
@@ -85,26 +87,27 @@ class Nodes:
             return np.ones(self.shape, dtype=bool)
         return ~self._bounds.is_exact
 
-    def _cut(
-        self, outputs: list[int], rows: slice = slice(None)
-    ) -> tuple[Float[np.ndarray, "N O"], ...]:
-        """Return the bounds of some cells, if there are any."""
-        if self._bounds is None:
-            return ()
-        return self._bounds.lower[rows][:, outputs], self._bounds.upper[rows][:, outputs]
-
     def _by_kind(
         self, likelihood: Likelihood, outputs: list[int], rows: slice = slice(None)
-    ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"]]]:
-        """Yield what the cells of a likelihood are drawn from, with the cells: shares are apart."""
-        if self._bounds is None:
-            yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool)
+    ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"], Bounds]]:
+        """Yield what the cells of a likelihood are drawn from, which they are, and all bounds.
+
+        Shares are apart, and so is what may be a limit instead: its log odds are a third bound.
+        """
+        known = self._bounds
+        if known is None:
+            yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool), ()
             return
-        share = self._bounds.is_share[rows][:, outputs].ravel()
+        cells = (known.lower, known.upper, known.is_share, known.limit_odds)
+        lower, upper, share, odds = (each[rows][:, outputs].ravel() for each in cells)
+        either = share & (odds > 0)
         if not share.all():
-            yield likelihood, ~share
-        if share.any():
-            yield given_share(likelihood), share
+            yield likelihood, ~share, (lower, upper)
+        if np.any(share & ~either):
+            yield given_share(likelihood), share & ~either, (lower, upper)
+        if either.any():
+            log_odds = np.log(odds, out=np.full(odds.shape, -np.inf), where=either)
+            yield given_share(likelihood), either, (lower, upper, log_odds)
 
     def _by_likelihood(
         self, latent: Mapping[str, Float[AnyArray, "S N O"]], size: int
@@ -133,18 +136,17 @@ class Nodes:
         return likelihood.nugget and bool(self._seen)
 
     def _weighed_nodes(
-        self, family: Likelihood, outputs: list[int], place: Bool[np.ndarray, " K"]
+        self, family: Likelihood, outputs: list[int], place: Bool[np.ndarray, " K"], bounds: Bounds
     ) -> tuple[Float[np.ndarray, "S K"], Float[np.ndarray, "S K"]]:
         """Return nodes of the means of some cells, and their weights after the cells were seen."""
         found, roles = [], [parameter.role for parameter in family.parameters]
         for rows in self._chunks():
             size = rows.stop - rows.start
-            own = place.reshape(-1, len(outputs))[rows].ravel()
+            own, *cut = (a.reshape(-1, len(outputs))[rows].ravel() for a in (place, *bounds))
             if own.any():
                 latent, mass = self._nodes_of(rows)
                 gamma = [self._of_role(latent[role], role, outputs, size)[:, own] for role in roles]
-                bounds = tuple(b.ravel()[own] for b in self._cut(outputs, rows))
-                share = weighed(family, tuple(gamma), mass[:, None], bounds)
+                share = weighed(family, tuple(gamma), mass[:, None], tuple(b[own] for b in cut))
                 found.append((gamma[roles.index("mean")], share))
         nodes, shares = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
         return nodes, shares
@@ -190,8 +192,7 @@ class Nodes:
         found = [answer[rows].copy() for answer in known]
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):
             own = tuple(a[rows][:, outputs].ravel() for a in arguments)
-            cut = tuple(b.ravel() for b in self._cut(outputs, rows))
-            for family, kind in self._by_kind(likelihood, outputs, rows):
+            for family, kind, cut in self._by_kind(likelihood, outputs, rows):
                 place = kind & asked[:, outputs].ravel()
                 if not place.any():
                     continue

@@ -5,21 +5,31 @@ and different interval-censored, both infinite missing. There is no NaN inside: 
 capacities and detection limits become bounds here, at the edge.
 
 A right-censored count may be more than a bound: if counting stopped at a random moment, what was
-counted is a random share of the truth, and speaks of it. Such cells, and no others, have a mark.
+counted is a random share of the truth, and speaks of it. Such cells, and no others, have a mark,
+and odds if they may as well be limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
-from censored_gp.bounds import as_cells, as_shares, check_bounds, check_shapes, default_names
+from censored_gp.bounds import (
+    as_cells,
+    as_odds,
+    as_shares,
+    check_bounds,
+    check_shapes,
+    default_names,
+    odds_of_limits,
+)
 from censored_gp.cells import (
     ACCEPTED,
+    SHARES,
     Cells,
     Seen,
     check_side,
@@ -64,6 +74,9 @@ class Observations:
     """Whether they came as a flat array: results for them are then flat, too."""
     is_share: Bool[np.ndarray, "N D"] = field(default_factory=lambda: np.zeros((1, 1), dtype=bool))
     """Where a right-censored count is a random share of the truth; one flag stands for all."""
+    limit_odds: Cells = field(default_factory=lambda: np.zeros((1, 1)))
+    """Where a share may be a limit instead: what is added to 1 / (y + 1), the probability of having
+    seen so much of y; 0 is a share for certain, and one number stands for all."""
 
     def __post_init__(self) -> None:
         lower, upper = (as_cells(bound) for bound in (self.lower, self.upper))
@@ -72,7 +85,9 @@ class Observations:
         check_bounds(lower, upper, names)
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
         share = as_shares(self.is_share, lower, upper, names)
-        values = {"lower": lower, "upper": upper, "names": names, "flat": flat, "is_share": share}
+        odds = as_odds(self.limit_odds, share, names)
+        values = {"lower": lower, "upper": upper, "names": names, "flat": flat}
+        values |= {"is_share": share, "limit_odds": odds}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -105,19 +120,23 @@ class Observations:
 
         >>> Observations.from_flags([3, 1], [0, 1], side="share").is_share[:, 0]
         array([False,  True])
+
+        With `side="share_or_limit"` it may be that or a limit, "at least y": both are thought to
+        be equally likely. A low figure then speaks of a low truth as far as it may be a share.
         """
         check_side(side)
         seen = read_values(y)
         flags = read_flags(censored, seen, ACCEPTED[side])
         flags = -flags if side == "left" else flags
-        if strict and side == "share":
-            raise ValueError('strict: found True with side="share". A share is no bound.')
+        if strict and side in SHARES:
+            raise ValueError(f'strict: found True with side="{side}". A share is no bound.')
         if strict:
             _check_whole(seen, flags)
         lower = np.where(flags == -1, -np.inf, seen.values + (strict & (flags == 1)))
         upper = np.where(flags == 1, np.inf, seen.values - (strict & (flags == -1)))
-        share = (flags == 1) & (side == "share") & ~np.isnan(seen.values)
-        return cls(*_with_missing(seen, lower, upper), is_share=share)
+        share = (flags == 1) & (side in SHARES) & ~np.isnan(seen.values)
+        odds = odds_of_limits(seen.values, share) if side == "share_or_limit" else np.zeros((1, 1))
+        return cls(*_with_missing(seen, lower, upper), is_share=share, limit_odds=odds)
 
     @classmethod
     def from_bounds(cls, lower: Any, upper: Any) -> Observations:
@@ -280,8 +299,9 @@ class Observations:
         array([7., 3.])
         """
         index = [index] if isinstance(index, int | np.integer) else index
-        share = self.is_share[index]
-        return Observations(self.lower[index], self.upper[index], self.names, self.flat, share)
+        ends = self.lower[index], self.upper[index]
+        marks = self.is_share[index], self.limit_odds[index]
+        return Observations(*ends, self.names, self.flat, *marks)
 
     def outputs(self, places: Sequence[int]) -> Observations:
         """Some of the outputs, by their positions.
@@ -291,8 +311,9 @@ class Observations:
         """
         chosen = list(places)
         names = tuple(self.names[place] for place in chosen)
-        ends, share = (self.lower[:, chosen], self.upper[:, chosen]), self.is_share[:, chosen]
-        return Observations(*ends, names, is_share=share)
+        cells = (self.lower, self.upper, self.is_share, self.limit_odds)
+        lower, upper, share, odds = (each[:, chosen] for each in cells)
+        return Observations(lower, upper, names, is_share=share, limit_odds=odds)
 
     def summary(self) -> str:
         """What is known, in words, output by output.
@@ -306,8 +327,7 @@ class Observations:
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
         for d, name in enumerate(self.names):
             known = [f"{counts[k][d]} {words}" for k, words in KINDS.items() if counts[k][d]]
-            shares = self.is_share[:, d].sum()
-            told = f"; {shares} of the bounds are a share of the truth" if shares else ""
+            told = "".join(_told_of_shares(self.is_share[:, d], self.limit_odds[:, d]))
             lines.append(f"  {name}: {', '.join(known) or 'no rows'}{told}")
         return "\n".join(lines)
 
@@ -335,6 +355,14 @@ class Observations:
 
     def __repr__(self) -> str:
         return f"Observations: {self.summary()}"
+
+
+def _told_of_shares(share: Bool[np.ndarray, " N"], odds: Float[np.ndarray, " N"]) -> Iterator[str]:
+    either = int(np.sum(odds > 0))
+    if sure := int(share.sum()) - either:
+        yield f"; {sure} of the bounds are a share of the truth"
+    if either:
+        yield f"; {either} of the bounds are a share of the truth or a limit"
 
 
 def _check_whole(seen: Seen, flags: Cells) -> None:

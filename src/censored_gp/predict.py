@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from censored_gp.likelihoods import Likelihood
 from censored_gp.mixture import Mixture, RoleMean, drawn_cells, log_cdf
 from censored_gp.model import Units
-from censored_gp.nodes import Nodes, pad
+from censored_gp.nodes import Bounds, Nodes, pad
 from censored_gp.posterior import Latent, Noise, Posterior, Seen
 from censored_gp.runtime import AnyArray, bucket, compiled, in_float64
 
@@ -256,14 +256,14 @@ class Prediction(Nodes):
             # What was seen exactly needs no drawing.
             drawn[:] = self._bounds.lower
         for likelihood, outputs, gamma in self._by_likelihood(latent, size):
-            bounds = [np.broadcast_to(b.ravel(), (count, b.size)) for b in self._cut(outputs)]
             cells = drawn[:, :, outputs].reshape(count, -1)
-            for family, place in self._by_kind(likelihood, outputs):
+            for family, place, bounds in self._by_kind(likelihood, outputs):
                 key, own = jax.random.split(key)
                 open_ = place & self._open_cells()[:, outputs].ravel()
                 if self._alone(likelihood):
-                    gamma = self._bent(family, outputs, open_, gamma)
-                parts = [values[:, open_].ravel() for values in (*gamma, *bounds)]
+                    gamma = self._bent(family, outputs, open_, bounds, gamma)
+                cut = [np.broadcast_to(bound, (count, bound.size)) for bound in bounds]
+                parts = [values[:, open_].ravel() for values in (*gamma, *cut)]
                 found = drawn_cells(family, own, parts[: len(gamma)], parts[len(gamma) :])
                 cells[:, open_] = found.reshape(count, -1)
             drawn[:, :, outputs] = cells.reshape(count, size, -1)
@@ -274,6 +274,7 @@ class Prediction(Nodes):
         family: Likelihood,
         outputs: list[int],
         open_: Bool[np.ndarray, " K"],
+        bounds: Bounds,
         gamma: tuple[Float[np.ndarray, "S K"], ...],
     ) -> tuple[Float[np.ndarray, "S K"], ...]:
         """Bend draws of q to what was seen of cells themselves, where these have a nugget.
@@ -281,10 +282,10 @@ class Prediction(Nodes):
         q is a Gaussian, and what is above a bound is not: each draw is exchanged for the quantile,
         at the same level, of the cell's weighed nodes. What cells share stays.
         """
-        bounded = np.any([np.isfinite(b.ravel()) for b in self._cut(outputs)], axis=0) & open_
+        bounded = np.any([np.isfinite(bound) for bound in bounds], axis=0) & open_
         if not bounded.any():
             return gamma
-        nodes, share = self._weighed_nodes(family, outputs, bounded)
+        nodes, share = self._weighed_nodes(family, outputs, bounded, bounds)
         order = np.argsort(nodes, axis=0, kind="stable")
         nodes, share = (np.take_along_axis(a, order, axis=0) for a in (nodes, share))
         levels = ndtri(np.clip(np.cumsum(share, axis=0) - 0.5 * share, 1e-15, 1 - 1e-15))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.cells import ACCEPTED, check_side
+from censored_gp.cells import ACCEPTED, SHARES, check_side
 from censored_gp.natives import Opened
 from censored_gp.observations import Observations
 from censored_gp.tables import (
@@ -57,8 +57,8 @@ def read_cells(table: Opened, outputs: Sequence[Any], spec: Spec, keys: Any = No
             "Outputs: found bounds and flags or a capacity as well. Accepted is one: give "
             "lower=... and upper=..., or censored=... and capacity=..."
         )
-    if spec.side == "share" and spec.censored is None and (bounded or spec.capacity is not None):
-        refuse_share_without_flags()
+    if spec.side in SHARES and spec.censored is None and (bounded or spec.capacity is not None):
+        refuse_share_without_flags(spec.side)
     names = tuple(map(str, outputs))
     ends = {
         end: _cells(table, outputs, getattr(spec, end), f"{end.capitalize()} bound", keys)

@@ -33,6 +33,7 @@ __all__ = [
     "within_support",
 ]
 
+NO_SHARE, NO_ODDS = np.zeros((1, 1), dtype=bool), np.zeros((1, 1))
 FEW_ROWS = 10
 """Rows below which repeated times say nothing of the kind of table."""
 
@@ -59,8 +60,8 @@ def read_targets(
             "CensoredGP requires y to be passed, but the target y is None. Give y, Observations, "
             "or lower=... and upper=..."
         )
-    if side == "share" and censored is None:
-        refuse_share_without_flags()
+    if side in cells.SHARES and censored is None:
+        refuse_share_without_flags(side)
     if isinstance(y, Observations):
         if censored is not None or bounded or capacity is not None:
             _refuse_both("Observations", "flags or bounds", "Observations hold the bounds already")
@@ -79,9 +80,9 @@ def read_targets(
     return Observations.exact(y)
 
 
-def refuse_share_without_flags() -> NoReturn:
+def refuse_share_without_flags(side: str) -> NoReturn:
     """Refuse shares of which it is not said where they are: no capacity or bound can."""
-    raise ValueError('side: found "share" without flags. Give censored=... to say where.')
+    raise ValueError(f'side: found "{side}" without flags. Give censored=... to say where.')
 
 
 def _refuse_both(one: str, other: str, advice: str) -> NoReturn:
@@ -159,7 +160,7 @@ def as_seen(observations: Observations, likelihoods: tuple[Likelihood, ...]) -> 
     first; between two counts it is the lower of the middle ones. A bound where no value can be (a
     concentration of at least 0) is no value either.
     """
-    observations = dataclasses.replace(observations, is_share=np.zeros_like(observations.is_share))
+    observations = dataclasses.replace(observations, is_share=NO_SHARE, limit_odds=NO_ODDS)
     _check_support(observations, likelihoods)
     columns = [_at_its_word(observations, d, each) for d, each in enumerate(likelihoods)]
     values = np.stack(columns, axis=1)

@@ -24,27 +24,31 @@ pytestmark = pytest.mark.usefixtures("quickly")
 
 # The paper's own negative binomial is the other one in other parameters.
 @pytest.fixture(
-    params=[*CASES[:2], pytest.param(CASES[2], marks=pytest.mark.slow)],
-    ids=lambda case: f"{case[0]} {case[1]}",
+    params=[
+        *((*case, 0.0) for case in CASES[:2]),
+        *((*case, 0.07) for case in CASES[:2]),
+        pytest.param((*CASES[2], 0.0), marks=pytest.mark.slow),
+    ],
+    ids=lambda case: f"{case[0]} {case[1]} odds {case[2]}",
 )
 def case(request):
-    """A family, its parameters, and P(y) / (y + 1) of every count."""
-    likelihood, theta = request.param
-    weight = np.exp(np.asarray(likelihood.log_density(COUNTS, *theta))) / (COUNTS + 1)
-    return likelihood, theta, weight
+    """What a count was, the parameters, and P(y) (1 / (y + 1) + odds) of every count."""
+    likelihood, theta, odds = request.param
+    weight = np.exp(np.asarray(likelihood.log_density(COUNTS, *theta))) * (1 / (COUNTS + 1) + odds)
+    return given_share(likelihood, np.log(odds) if odds else None), theta, weight
 
 
-def test_the_share_is_the_sum(case):
-    likelihood, theta, weight = case
+def test_the_probability_of_what_was_seen_is_the_sum(case):
+    given, theta, weight = case
     seen = np.array([0, 1, 4, 25])
     expected = [np.log(weight[v:].sum()) for v in seen]
-    found = jax.jit(likelihood.log_share)(seen.astype(float), *theta)
+    found = jax.jit(given.log_seen)(seen.astype(float), *theta)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_what_the_count_was_is_weighed_by_how_likely_its_share_is(case):
-    likelihood, theta, weight = case
-    given, share = given_share(likelihood), weight / weight.sum()
+    given, theta, weight = case
+    share = weight / weight.sum()
     density = np.exp(np.asarray(jax.jit(given.log_density)(COUNTS, *theta)))
     np.testing.assert_allclose(density, share, rtol=1e-5, atol=1e-12)
     cdf, survival = (
@@ -59,12 +63,8 @@ def test_what_the_count_was_is_weighed_by_how_likely_its_share_is(case):
 
 
 def test_given_what_was_seen_moments_and_quantiles_are_those_of_the_counts_above(case):
-    likelihood, theta, weight = case
-    given, seen, levels = (
-        given_share(likelihood),
-        np.array([0.0, 3.0, 14.0]),
-        np.array([0.03, 0.97]),
-    )
+    given, theta, weight = case
+    seen, levels = np.array([0.0, 3.0, 14.0]), np.array([0.03, 0.97])
 
     @jax.jit
     def answers(*theta):
@@ -107,7 +107,28 @@ def test_families_say_whether_they_know():
         Likelihood.log_share(Gaussian(), 1.0, 0.0, 1.0)
 
 
-def test_it_can_be_differentiated_far_out():
+@pytest.mark.parametrize("log_odds", [None, -700.0, 0.0])
+def test_it_can_be_differentiated_far_out(log_odds):
     for likelihood, theta in ((Poisson(), (1e-3,)), (NegativeBinomial(), (1e-3, 3.0))):
-        slopes = jax.jit(jax.grad(lambda t, f=likelihood: f.log_share(300.0, *t)))(theta)
+        given = given_share(likelihood, log_odds)
+        slopes = jax.jit(jax.grad(lambda t, f=given: f.log_seen(300.0, *t)))(theta)
         assert np.isfinite(slopes).all()
+
+
+@pytest.mark.parametrize(("likelihood", "theta"), CASES[:2], ids=str)
+def test_between_a_share_and_a_limit_there_are_both(likelihood, theta):
+    """With no odds it is a share, with endless ones the family cut to the bound."""
+    seen = np.array([0.0, 3.0, 14.0])
+    share, limit, few, many = (
+        np.array(jax.jit(lambda *t, f=f: f.moments_within(seen, np.inf, *t))(*theta))
+        for f in (
+            given_share(likelihood),
+            likelihood,
+            given_share(likelihood, -60.0),
+            given_share(likelihood, 60.0),
+        )
+    )
+    np.testing.assert_allclose(few, share, rtol=1e-12)
+    np.testing.assert_allclose(many, limit, rtol=1e-12)
+    between = given_share(likelihood, -3.0).moments_within(seen, np.inf, *theta)[0]
+    assert ((share[0] < between) & (between < limit[0])).all()

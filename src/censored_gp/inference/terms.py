@@ -1,7 +1,8 @@
 """The observed cells, sorted by likelihood and by kind, so that each is computed once and cheaply.
 
 A tail costs far more than a density, and a missing cell costs nothing: cells are therefore laid
-out flat, one list for every pair of likelihood and kind (exact, right, left, interval, share).
+out flat, one list for every pair of likelihood and kind (exact, right, left, interval, share, and
+what is a share or a limit).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from jaxtyping import Array, Float, Int
 
 from censored_gp.kernels.families import safe_sqrt
 from censored_gp.likelihoods import Likelihood
+from censored_gp.likelihoods.shares import log_share_or_limit
 from censored_gp.observations import Observations
 from censored_gp.quadrature import grid
 from censored_gp.runtime import AnyArray, bucket
 
-KINDS = ("exact", "right", "left", "interval", "share")
+KINDS = ("exact", "right", "left", "interval", "share", "share_or_limit")
 MANY_CELLS = 512
 """Cells from which on it takes long to compute those that only pad the shape."""
 NO_VARIANCE = 1e-20
@@ -41,6 +43,8 @@ class Terms(eqx.Module):
     likelihood: Likelihood
     roles: tuple[str, ...] = eqx.field(static=True)
     kind: str = eqx.field(static=True)
+    log_odds: Float[np.ndarray, "K"] | None = None
+    """Of limits; only what may be a share as well has them."""
 
     def log_likelihood(self, *theta: Float[Array, "K S"]) -> Float[Array, "K S"]:
         """Return the log probability, given theta, of what was seen of every cell."""
@@ -53,6 +57,9 @@ class Terms(eqx.Module):
             return self.likelihood.log_cdf(upper, *theta)
         if self.kind == "share":
             return self.likelihood.log_share(lower, *theta)
+        if self.log_odds is not None:
+            odds = jnp.asarray(self.log_odds)[:, None]
+            return log_share_or_limit(self.likelihood, lower, odds, *theta)
         return self.likelihood.log_interval(lower, upper, *theta)
 
     def gather(self, by_role: dict[str, Float[Array, "N D"]]) -> Float[Array, "K J"]:
@@ -69,8 +76,9 @@ def collect_terms(
     """Sort the observed cells by likelihood and kind; missing cells are left out."""
     found = []
     seen = within_support(observations, likelihoods)
-    share = seen.is_share
-    masks = (seen.is_exact, seen.is_right & ~share, seen.is_left, seen.is_interval, share)
+    right, either = seen.is_right & ~seen.is_share, seen.is_share & (seen.limit_odds > 0)
+    share = seen.is_share & ~either
+    masks = (seen.is_exact, right, seen.is_left, seen.is_interval, share, either)
     for likelihood in dict.fromkeys(likelihoods):
         members = np.array([other == likelihood for other in likelihoods])
         for kind, mask in zip(KINDS, masks, strict=True):
@@ -113,7 +121,9 @@ def _terms(
     roles = tuple(parameter.role for parameter in likelihood.parameters)
     column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
     lower, upper = observations.lower[rows, outputs], observations.upper[rows, outputs]
-    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind)
+    odds = observations.limit_odds[rows, outputs]
+    log_odds = np.log(odds) if kind == "share_or_limit" else None
+    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind, log_odds)
 
 
 def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:

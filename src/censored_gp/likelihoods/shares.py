@@ -1,7 +1,9 @@
-"""What a count was, given how much of it was counted until a random moment.
+"""What a count was, given how much of it was counted until a random moment, or perhaps a limit.
 
 Any share is equally likely to be seen, so P(Y = y | v was seen) is proportional to P(y) / (y + 1)
-for y >= v: a distribution of its own, cut to what was seen like any other.
+for y >= v: a distribution of its own, cut to what was seen like any other. If v may as well have
+been a limit, which has nothing to do with y, it is proportional to P(y) (1 / (y + 1) + odds): a
+mixture of that distribution and of the family itself, both cut to what was seen.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
+from jax import lax, nn
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods.base import Likelihood, Values
@@ -20,7 +22,7 @@ from censored_gp.likelihoods.inverse import Density, Tails, invert
 from censored_gp.likelihoods.support import COUNTS
 from censored_gp.tails import log1mexp
 
-__all__ = ["GivenShare", "given_share", "knows_shares"]
+__all__ = ["GivenShare", "given_share", "knows_shares", "log_share_or_limit"]
 
 SMALLEST = 1e-16
 """Of a lower tail: it is a difference of upper ones, which are exact to 1e-9."""
@@ -42,26 +44,44 @@ def knows_shares(likelihood: Likelihood) -> bool:
 
 
 class GivenShare(Likelihood):
-    """P(y) / (y + 1), scaled to a sum of one, in the parameters of the whole."""
+    """P(y) (1 / (y + 1) + odds), scaled to a sum of one, in the parameters of the whole."""
 
     whole: Likelihood
+    log_odds: Float[Array, " K"] | None
+    """Of limits, one for each cell; None is as good as -inf."""
 
-    def __init__(self, whole: Likelihood) -> None:
-        self.whole, self.links = whole, whole.links
+    def __init__(self, whole: Likelihood, log_odds: Float[Array, " K"] | None = None) -> None:
+        self.whole, self.links, self.log_odds = whole, whole.links, log_odds
+
+    def log_seen(self, v: Values, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return log S(v), the log probability but for a constant that v was seen.
+
+        It is the sum of P(y) (1 / (y + 1) + odds) over y >= v.
+        """
+        if self.log_odds is None:
+            return self.whole.log_share(v, *theta)
+        return log_share_or_limit(self.whole, v, self.log_odds, *theta)
 
     def log_density(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log P(y) - log(y + 1), scaled."""
-        return self.whole.log_density(y, *theta) - jnp.log1p(y) - self._scale(*theta)
+        """Return log P(y) + log(1 / (y + 1) + odds), scaled."""
+        return self._log_term(y, *theta) - self._scale(*theta)
+
+    def _log_term(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
+        """Return the log of a term of the sum S."""
+        weight = -jnp.log1p(y)
+        if self.log_odds is not None:
+            weight = jnp.logaddexp(weight, self.log_odds)
+        return self.whole.log_density(y, *theta) + weight
 
     def log_cdf(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
         """Return what the other tail leaves: of a probability below 1e-9 only that it is small."""
         return self.log_tails(y, *theta)[0]
 
     def log_survival(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log S(y + 1) - log S(0), with S as in `Likelihood.log_share`."""
+        """Return log S(y + 1) - log S(0)."""
         y, *each = jnp.broadcast_arrays(y, *theta)
         # Both in one call: half the code to compile.
-        above, all_ = self.whole.log_share(
+        above, all_ = self.log_seen(
             jnp.stack([jnp.maximum(y, -1.0) + 1.0, jnp.zeros_like(y)]), *each
         )
         return jnp.minimum(above - all_, 0.0)
@@ -76,22 +96,22 @@ class GivenShare(Likelihood):
         It is they that quantiles are searched with: the sum of everything is taken once.
         """
         lower = _whole_number(lower)
-        whole = self.whole.log_share(lower, *theta)
+        whole = self.log_seen(lower, *theta)
 
         def log_tails(y: Float[Array, "*#batch"]) -> Moments:
-            survival = jnp.minimum(self.whole.log_share(jnp.floor(y) + 1.0, *theta) - whole, 0.0)
+            survival = jnp.minimum(self.log_seen(jnp.floor(y) + 1.0, *theta) - whole, 0.0)
             survival = jnp.where(y < lower, 0.0, survival)
             return _both_tails(survival, y < lower)
 
         def log_density(y: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
-            return self.whole.log_density(y, *theta) - jnp.log1p(y) - whole
+            return self._log_term(y, *theta) - whole
 
         return log_tails, log_density
 
     def quantile_within(
         self, u: Values, lower: Values, upper: Values, *theta: Values
     ) -> Float[Array, "*#batch"]:
-        """Return the quantile at u of what is at least `lower`: a share has no upper bound."""
+        """Return the quantile at u of what is at least `lower`: there is no upper bound."""
         u, lower, *each = jnp.broadcast_arrays(u, _whole_number(lower), *theta)
         return self.searched_from(
             lower,
@@ -125,30 +145,66 @@ class GivenShare(Likelihood):
         return lax.cond(jnp.all(reached), lambda: added, searched)
 
     def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return 1 / S(0) - 1."""
-        return jnp.expm1(-self._scale(*theta))
+        """Return E[Y]: of shares it is 1 / S(0) - 1."""
+        return self._moments(*theta)[0]
 
     def variance(self, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return (E + 1) (E[whole] - E)."""
-        mean = self.mean(*theta)
-        return jnp.maximum((mean + 1.0) * (self.whole.mean(*theta) - mean), 0.0)
+        """Return Var[Y]: of shares it is (E + 1) (E[whole] - E)."""
+        return self._moments(*theta)[1]
+
+    def _moments(self, *theta: Values) -> Moments:
+        """Return E and Var of all counts."""
+        share, whole = self.whole.log_share(jnp.zeros(()), *theta), self.whole.mean(*theta)
+        own = _moments_of_share(jnp.expm1(-share), whole)
+        if self.log_odds is None:
+            return own
+        part = nn.sigmoid(self.log_odds - share)
+        return _mixed(part, own, (whole, self.whole.variance(*theta)))
 
     def moments_within(self, lower: Values, upper: Values, *theta: Values) -> Moments:
-        """Return E and Var of what is at least `lower`: a share has no upper bound.
-
-        Sums of (y + 1) and of y (y + 1) times this are those of the whole.
-        """
+        """Return E and Var of what is at least `lower`: there is no upper bound."""
         lower, *each = jnp.broadcast_arrays(_whole_number(lower), *theta)
         of_whole = self.whole.log_tails_anywhere(lower - 1.0, *each)[1]
-        own = self.whole.log_share(lower, *each)
-        mean = jnp.maximum(jnp.expm1(of_whole - own), lower)
+        share = self.whole.log_share(lower, *each)
         no_bound: Any = jnp.inf
-        more = self.whole.moments_within(lower, no_bound, *each)[0]
-        return mean, jnp.maximum((mean + 1.0) * (more - mean), 0.0)
+        whole = self.whole.moments_within(lower, no_bound, *each)
+        own = _moments_of_share(jnp.maximum(jnp.expm1(of_whole - share), lower), whole[0])
+        if self.log_odds is None:
+            return own
+        return _mixed(nn.sigmoid(self.log_odds + of_whole - share), own, whole)
 
     def _scale(self, *theta: Any) -> Float[Array, "*#batch"]:
-        """Return log S(0), the sum of P(y) / (y + 1) over all y."""
-        return self.whole.log_share(jnp.zeros(()), *theta)
+        """Return log S(0)."""
+        return self.log_seen(jnp.zeros(()), *theta)
+
+
+def log_share_or_limit(
+    likelihood: Likelihood, v: Values, log_odds: Values, *theta: Values
+) -> Float[Array, "*#batch"]:
+    """Return the log probability, but for a constant, of a record that may be either.
+
+    >>> import numpy as np
+    >>> from censored_gp.likelihoods import Poisson
+    >>> bool(log_share_or_limit(Poisson(), 2.0, -np.inf, 3.0) == Poisson().log_share(2.0, 3.0))
+    True
+    """
+    share, limit = likelihood.log_share(v, *theta), likelihood.log_at_least(v, *theta)
+    return jnp.logaddexp(share, log_odds + limit)
+
+
+def _moments_of_share(mean: Float[Array, "*#batch"], of_whole: Float[Array, "*#batch"]) -> Moments:
+    """Return E and Var, from it and the mean of the whole.
+
+    Sums of (y + 1) and of y (y + 1) times P(y) / (y + 1) are those of the whole.
+    """
+    return mean, jnp.maximum((mean + 1.0) * (of_whole - mean), 0.0)
+
+
+def _mixed(part: Float[Array, "*#batch"], one: Moments, other: Moments) -> Moments:
+    """Return mean and variance of a mixture, of which a part is of the other kind."""
+    apart = other[0] - one[0]
+    mean = one[0] + part * apart
+    return mean, (1.0 - part) * one[1] + part * other[1] + part * (1.0 - part) * apart**2
 
 
 def _added_up(
@@ -197,8 +253,8 @@ def _class_for(family: type[Likelihood]) -> type[GivenShare]:
     return type(f"{family.__name__}GivenShare", (GivenShare,), own)
 
 
-def given_share(likelihood: Likelihood) -> Likelihood:
-    """Return the distribution of a count given that a share of it was counted.
+def given_share(likelihood: Likelihood, log_odds: Float[Array, " K"] | None = None) -> GivenShare:
+    """Return the distribution of a count given that a share of it was counted, or a limit seen.
 
     Cut to `lower=v` it is that of a count of which v was seen.
 
@@ -206,4 +262,4 @@ def given_share(likelihood: Likelihood) -> Likelihood:
     >>> float(given_share(Poisson()).mean(1.0)) < 1.0
     True
     """
-    return _class_for(type(likelihood))(likelihood)
+    return _class_for(type(likelihood))(likelihood, log_odds)

@@ -82,11 +82,14 @@ def _bounds(facts: Facts) -> str:
     words = {
         "right": "{} recorded values are only a lower bound: the truth was at least that.",
         "share": "Of these, {} are a random share of the truth: counting stopped at some moment.",
+        "either": "Of these, {} may be a limit or a random share of the truth.",
         "left": "{} recorded values are only an upper bound: the truth was at most that.",
         "interval": "{} values are known to lie between two bounds.",
         "missing": "{} values are missing.",
     }
-    counts = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in words}
+    counts = {kind: int(own.sum()) for kind, own in known.counts().items()}
+    counts["either"] = int(np.sum(known.limit_odds > 0))
+    counts["share"] = int(known.is_share.sum()) - counts["either"]
     found = [text.format(f"{counts[kind]:,}") for kind, text in words.items() if counts[kind]]
     if not found:
         return "All values were seen exactly."
