@@ -9,18 +9,12 @@ import numpy as np
 
 from censored_gp.paper import page, table1, table4
 from censored_gp.paper.gaps import AIM, COVERAGES, WITHIN, block_scores, costs, gap, mean_of
-from censored_gp.paper.new_york import CHAMPIONS, COUNTED, REFERENCES, ROWS, STATIONS
+from censored_gp.paper.new_york import CHAMPIONS, COUNTED, KNOWN, REFERENCES, ROWS, STATIONS
 from censored_gp.paper.page import bulleted, markdown
 from censored_gp.paper.runs import Row
 
 __all__ = ["section"]
 
-KNOWN = {
-    "observed": "as observed",
-    "share": "told that a share was seen",
-    "limits": "limits independent of demand",
-}
-"""What hours that are censored show, and what models know of it."""
 BLOCK = "own"
 STATION = "3711"
 """The one whose data are the paper's own."""
@@ -36,10 +30,11 @@ At every station of table 4, at least {aim:.0%} of what censoring costs was to b
 test hours and in the censored ones. Where the package's defaults do so the figure is in bold.
 
 The rule of censoring shows a share of the demand. *As observed* models take that for a limit, as
-the paper's do: records alone cannot tell the one from the other (Tsiatis, 1975), but who keeps them
-may know. *Told*, they are fitted with `side="share"`, which needs a likelihood of counts. The last
-column is of other data, whose limits are limits. Standard errors, more models and the paper's
-kernels are below, under table 4."""
+the paper's do: records alone cannot tell the one from the other (Tsiatis, 1975). *A share or a
+limit* are models that are told nothing either, but take one for as likely as the other:
+`side="share_or_limit"`, which needs a likelihood of counts. Who keeps the records may know: *told*,
+models are fitted with `side="share"`. The last two columns are of other data, whose limits are
+limits. Standard errors, more models and the paper's kernels are below, under table 4."""
 
 
 def section(rows: Sequence[Row], synthetic: Sequence[Row] = ()) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from censored_gp.datasets import station_pairs
 from censored_gp.paper import new_york
 from censored_gp.paper.gaps import AIM, NEAR, WITHIN, costs, gap, gap_closed
-from censored_gp.paper.new_york import CHAMPIONS, COUNTED, IGNORED
+from censored_gp.paper.new_york import CHAMPIONS, COUNTED, IGNORED, KNOWN, UNTOLD
 from censored_gp.paper.page import collect, effort, markdown, shown
 from censored_gp.paper.runs import Row, Settings
 
@@ -20,11 +20,6 @@ DRAWS = 1
 COUNT = 12
 LOOKED_AT = ("3711", "366", "379", "523", "3386", "393", "487")
 """Stations of table 4, at whose truth was looked, and one more of the same files."""
-CASES = {
-    "observed": "as observed",
-    "share": "told that a share was seen",
-    "limits": "limits independent of demand",
-}
 HOURS = {"coverage": "test hours", "coverage_censored": "censored hours"}
 PROTOCOL = """\
 Made by `censored-gp reproduce elsewhere`. Some of the package's defaults were settled after looking
@@ -66,7 +61,7 @@ def _kinds(draws: int) -> Iterator[tuple[str, str, str, int]]:
     for seen, family, model in _cases():
         yield family, model, seen, draws
         # What ignores censoring does not ask what a record means.
-        if seen != "share":
+        if seen not in UNTOLD:
             yield family, IGNORED[family, model], seen, draws
     for family, model in CHAMPIONS.items():
         # The truth is the same in all draws: one run serves all.
@@ -75,8 +70,8 @@ def _kinds(draws: int) -> Iterator[tuple[str, str, str, int]]:
 
 def _cases() -> Iterator[tuple[str, str, str]]:
     """Yield what is known of the censoring, family and model of every row of the tables."""
-    for seen, (family, model) in itertools.product(CASES, CHAMPIONS.items()):
-        if seen != "share" or (family, model) in COUNTED:
+    for seen, (family, model) in itertools.product(KNOWN, CHAMPIONS.items()):
+        if seen not in UNTOLD or (family, model) in COUNTED:
             yield seen, family, model
 
 
@@ -112,7 +107,7 @@ def _gaps(rows: Sequence[Row], stations: Sequence[str]) -> str:
         there = [found for found in known if not np.isnan(found[3]) or costs(found)]
         met = sum(found[3] >= AIM for found in there)
         figures = [shown(values) for values in (ignoring, ours, oracle)]
-        lines.append([CASES[seen], f"{family} {model}".replace("_", " "), *figures,
+        lines.append([KNOWN[seen], f"{family} {model}".replace("_", " "), *figures,
                       "no gap" if np.isnan(share) else f"{share:.2f}",
                       f"{met} of {len(there)}"])  # fmt: skip
     header = ["censoring", "model", "R² ignoring", "R² ours", "R² oracle", "closed"]
@@ -131,7 +126,7 @@ def _coverages(rows: Sequence[Row]) -> str:
             continue
         cells = [cell for measure in HOURS for cell in _held(chosen, measure)]
         ratio = shown(_by_station(chosen, "ratio_train"))
-        lines.append([CASES[seen], f"{family} {model}".replace("_", " "), ratio, *cells])
+        lines.append([KNOWN[seen], f"{family} {model}".replace("_", " "), ratio, *cells])
     return markdown(header, lines)
 
 

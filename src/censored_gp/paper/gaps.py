@@ -11,7 +11,7 @@ import numpy as np
 from censored_gp.datasets.demand import MOST_SUPPLY
 from censored_gp.paper import new_york
 from censored_gp.paper.models import IGNORING
-from censored_gp.paper.new_york import BLOCK_NAMES, BLOCKS, CHAMPIONS, IGNORED, STATIONS
+from censored_gp.paper.new_york import BLOCK_NAMES, BLOCKS, CHAMPIONS, IGNORED, STATIONS, UNTOLD
 from censored_gp.paper.page import Scores, bulleted, collect, effort, markdown, shown
 from censored_gp.paper.runs import Row, Settings
 
@@ -60,18 +60,32 @@ SHARES = """\
 **Knowing that a share was seen.** The same models are fitted to the same data, and told so:
 `fit(..., side="share")`. A likelihood of counts can make use of it: any share of the truth is
 equally likely to be seen."""
+EITHER = """\
+**Not knowing.** The same models are fitted to the same data, and told that an hour shows a share or
+a limit: `fit(..., side="share_or_limit")`. Each is taken for as likely as the other, hour by hour;
+that is no estimate, as records do not tell (they come out likelier the more are taken for shares,
+even where all are limits). The package's defaults."""
 LIMITS = f"""\
 **With limits that are independent of demand.** The same hours get a limit that has nothing to do
 with their own demand, a share, up to {MOST_SUPPLY}, of the demand at the same hour of another
 training day. An hour is censored if that is less than the truth. {new_york.FEW} draws, the
 package's defaults."""
+LIMITS_EITHER = """\
+**Not knowing, with limits that are independent of demand.** What it costs to take limits for what
+may be shares: the same data as in the last tables."""
+RULE_WORDS = {
+    "share": SHARES,
+    "either": EITHER,
+    "limits": LIMITS,
+    "limits either": LIMITS_EITHER,
+}
 
 
 def runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return the runs that tell what censoring costs in table 4, and what its rule does to it.
 
     >>> len(runs(1))
-    132
+    144
     """
     return [*new_york.gap_runs(draws, engine), *new_york.rule_runs(draws, engine)]
 
@@ -107,7 +121,7 @@ def gap(
     0.0
     """
     seen, truth = (block_scores(rows, block, "r2", each) for each in (data, "truth"))
-    naive = block_scores(rows, block, "r2", "observed") if data == "share" else seen
+    naive = block_scores(rows, block, "r2", UNTOLD[data]) if data in UNTOLD else seen
     ours = seen.get(f"{family} {model}", {})
     without = naive.get(f"{family} {IGNORED[family, model]}", {})
     oracle = [*truth.get(f"{family} {model}", {}).values()]
@@ -201,15 +215,14 @@ def section(rows: Sequence[Row]) -> list[str]:
 
 def _rules(rows: Sequence[Row]) -> list[str]:
     """Return what models that know the rule, and data with another one, tell."""
-    own = [row for row in rows if row["data"] in ("share", "limits")]
-    parts = [RULES] if own else []
-    if any(row["data"] == "share" for row in own):
-        parts += [SHARES, gaps(rows, "share"), about_gaps(rows, "share")]
-        parts += [_coverage_with(rows, "share", BLOCKS), about_coverage(rows, "share")]
-    if any(row["data"] == "limits" for row in own):
-        parts += [LIMITS, gaps(rows, "limits"), about_gaps(rows, "limits")]
-        parts.append(_coverage_with(rows, "limits", ("own",)))
-    return parts
+    own = {row["data"] for row in rows}
+    parts = []
+    for data, words in RULE_WORDS.items():
+        if data in own:
+            parts += [words, gaps(rows, data), about_gaps(rows, data)]
+            parts.append(_coverage_with(rows, data, BLOCKS if data == "share" else ("own",)))
+            parts += [about_coverage(rows, data)] if data in UNTOLD else []
+    return [RULES, *parts] if parts else []
 
 
 def _coverage_with(rows: Sequence[Row], data: str, blocks: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from threadpoolctl import threadpool_limits
 
+from censored_gp.bounds import odds_of_limits
 from censored_gp.datasets import (
     CensoredDemand,
     four_stations,
@@ -41,10 +42,12 @@ from censored_gp.paper.runs import Settings, Study
 __all__ = [
     "BLOCKS",
     "BLOCK_NAMES",
+    "KNOWN",
     "REFERENCES",
     "ROWS",
     "STATIONS",
     "STUDY",
+    "UNTOLD",
     "censoring",
     "demand",
     "downloaded_runs",
@@ -82,6 +85,16 @@ IGNORED = {("gaussian", "HMOCGP"): IGNORING, ("negative_binomial", "HMOCGP"): IG
 """The same model taking records at their word."""
 COUNTED = (("poisson", "MOCGP"), ("negative_binomial", "HMOCGP"))
 """Of the rows those that can be told that what an hour shows is a share of its demand."""
+KNOWN = {
+    "observed": "as observed",
+    "either": "a share or a limit",
+    "share": "told that a share was seen",
+    "limits": "limits independent of demand",
+    "limits either": "such limits, a share or a limit",
+}
+"""What censored hours show, and what models know of it."""
+UNTOLD = {"either": "observed", "share": "observed", "limits either": "limits"}
+"""The same data for models that take them for limits; only those of counts can be told more."""
 FEW = 3
 """Draws of what stands beside the rows: the partner corrected, limits independent of demand."""
 SEEN = ("observed", "uncensored", "truth")
@@ -90,7 +103,7 @@ REFERENCES = tuple((method, seen) for method in ("hour-of-week mean", "boosting"
 
 def stations(settings: Settings) -> CensoredDemand:
     """Return the data of a run: a station with its partner and one draw of the censoring."""
-    draw, limits = int(settings["draw"]), settings["data"] == "limits"
+    draw, limits = int(settings["draw"]), settings["data"] in ("limits", "limits either")
     return _stations(settings["station"], settings["partner"], draw, limits)
 
 
@@ -192,10 +205,13 @@ def _training(settings: Settings, data: CensoredDemand) -> Observations:
 
 
 def _seen(settings: Settings, data: CensoredDemand, rows: slice) -> Observations:
-    """Return what was observed; of `share`, with the rule by which the rest was hidden."""
+    """Return what was observed, with what is known of the rule by which the rest was hidden."""
     seen = data.observations(rows)
-    share = seen.is_right & (settings["data"] == "share")
-    return dataclasses.replace(seen, is_share=share)
+    if settings["data"] not in UNTOLD:
+        return seen
+    sure = settings["data"] == "share"
+    odds = np.zeros((1, 1)) if sure else odds_of_limits(seen.lower, seen.is_right)
+    return dataclasses.replace(seen, is_share=seen.is_right, limit_odds=odds)
 
 
 def _of_censored_hours(
@@ -338,14 +354,18 @@ def gap_runs(draws: int, engine: str = "natural") -> list[Settings]:
 def rule_runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return runs that tell what the rule of censoring has to do with the results.
 
-    Models that are told that a share was seen, and data with limits that are independent of demand.
+    Models that are told that a share was seen, or may have been, and data with limits that are
+    independent of demand.
 
     >>> len(rule_runs(10))
-    162
+    240
     """
     found = [_run(s, d, b, f, m, data="share", engine=engine) for f, m in COUNTED for b in BLOCKS
              for s in STATIONS
              for d in range(draws if b == "own" else min(draws, HALF))]  # fmt: skip
+    found += [_run(s, d, "own", f, m, data=seen, engine=engine)
+              for seen, seeds in (("either", draws), ("limits either", min(draws, FEW)))
+              for f, m in COUNTED for s in STATIONS for d in range(seeds)]  # fmt: skip
     both = dict.fromkeys((f, m) for (f, ours), ignoring in IGNORED.items()
                          for m in (ours, ignoring))  # fmt: skip
     return found + [_run(s, d, "own", f, m, data="limits", engine=engine) for f, m in both
