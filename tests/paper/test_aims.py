@@ -39,7 +39,7 @@ def test_what_models_are_told_is_no_other_data(data_folder):
         np.testing.assert_array_equal(each[0].upper, each[1].upper)
         np.testing.assert_array_equal(each[0].is_share, each[1].is_right)
         assert not each[1].is_share.any()
-        assert np.all((each[0].limit_odds > 0) == (each[0].is_share & (told != "share")))
+        assert np.all((each[0].limit_odds > 0) == (each[0].is_share & ("either" in told)))
 
 
 def test_the_paper_s_engine_and_other_partners_have_no_part_in_the_aims():

@@ -115,7 +115,7 @@ def _gaps(rows: Sequence[Row], stations: Sequence[str]) -> str:
 
 
 def _coverages(rows: Sequence[Row]) -> str:
-    header = ["censoring", "model", "expected / true, training hours"]
+    header = ["censoring", "model", "expected / true, training hours", "MAE, censored hours"]
     for hours in HOURS.values():
         header += [f"90 %: {hours}", "of its own draws", "at random", "within", "near"]
     lines = []
@@ -125,8 +125,8 @@ def _coverages(rows: Sequence[Row]) -> str:
         if not chosen:
             continue
         cells = [cell for measure in HOURS for cell in _held(chosen, measure)]
-        ratio = shown(_by_station(chosen, "ratio_train"))
-        lines.append([KNOWN[seen], f"{family} {model}".replace("_", " "), ratio, *cells])
+        sums = [shown(_by_station(chosen, score)) for score in ("ratio_train", "mae_censored")]
+        lines.append([KNOWN[seen], f"{family} {model}".replace("_", " "), *sums, *cells])
     return markdown(header, lines)
 
 

@@ -62,7 +62,7 @@ PAPER_INDUCING = 128
 """Inducing inputs of each of the paper's kernels at most. Its 1 h kernel would take one for every
 hour; what these leave out of it is hardly correlated between hours, and is kept as variance."""
 HALF = 5
-"""Draws of what ignores censoring, for the gap."""
+"""Draws of models with the paper's kernels that are told that a share was seen."""
 STATIONS = ("3711", "379", "3386")
 FOUR_STATIONS = ("3711", "379", "3386", "2002")
 """The paper's own, of which the files at hand have one."""
@@ -91,9 +91,11 @@ KNOWN = {
     "share": "told that a share was seen",
     "limits": "limits independent of demand",
     "limits either": "such limits, a share or a limit",
+    "limits share": "such limits, taken for shares",
 }
 """What censored hours show, and what models know of it."""
-UNTOLD = {"either": "observed", "share": "observed", "limits either": "limits"}
+UNTOLD = {"either": "observed", "share": "observed",
+          "limits either": "limits", "limits share": "limits"}  # fmt: skip
 """The same data for models that take them for limits; only those of counts can be told more."""
 FEW = 3
 """Draws of what stands beside the rows: the partner corrected, limits independent of demand."""
@@ -103,7 +105,7 @@ REFERENCES = tuple((method, seen) for method in ("hour-of-week mean", "boosting"
 
 def stations(settings: Settings) -> CensoredDemand:
     """Return the data of a run: a station with its partner and one draw of the censoring."""
-    draw, limits = int(settings["draw"]), settings["data"] in ("limits", "limits either")
+    draw, limits = int(settings["draw"]), settings["data"].startswith("limits")
     return _stations(settings["station"], settings["partner"], draw, limits)
 
 
@@ -209,7 +211,7 @@ def _seen(settings: Settings, data: CensoredDemand, rows: slice) -> Observations
     seen = data.observations(rows)
     if settings["data"] not in UNTOLD:
         return seen
-    sure = settings["data"] == "share"
+    sure = settings["data"].endswith("share")
     odds = np.zeros((1, 1)) if sure else odds_of_limits(seen.lower, seen.is_right)
     return dataclasses.replace(seen, is_share=seen.is_right, limit_odds=odds)
 
@@ -341,11 +343,11 @@ def gap_runs(draws: int, engine: str = "natural") -> list[Settings]:
     """Return what a row is held against to see the gap: its twins, one ignoring, one all-seeing.
 
     >>> len(gap_runs(10))
-    144
+    204
     """
     ignoring = [(b, f, IGNORING) for (f, _), m in IGNORED.items() if m == IGNORING for b in BLOCKS]
     found = [_run(s, d, *row, engine=engine) for row in ignoring for s in STATIONS
-             for d in range(min(draws, HALF))]  # fmt: skip
+             for d in range(draws)]  # fmt: skip
     # The truth is the same in all draws: one run serves all.
     return found + [_run(s, 0, b, f, m, data="truth", engine=engine) for f, m in ROWS
                     for b in BLOCKS for s in STATIONS]  # fmt: skip
@@ -358,14 +360,15 @@ def rule_runs(draws: int, engine: str = "natural") -> list[Settings]:
     independent of demand.
 
     >>> len(rule_runs(10))
-    240
+    258
     """
     found = [_run(s, d, b, f, m, data="share", engine=engine) for f, m in COUNTED for b in BLOCKS
              for s in STATIONS
              for d in range(draws if b == "own" else min(draws, HALF))]  # fmt: skip
     found += [_run(s, d, "own", f, m, data=seen, engine=engine)
-              for seen, seeds in (("either", draws), ("limits either", min(draws, FEW)))
-              for f, m in COUNTED for s in STATIONS for d in range(seeds)]  # fmt: skip
+              for seen in ("either", "limits either", "limits share")
+              for f, m in COUNTED for s in STATIONS
+              for d in range(draws if seen == "either" else min(draws, FEW))]  # fmt: skip
     both = dict.fromkeys((f, m) for (f, ours), ignoring in IGNORED.items()
                          for m in (ours, ignoring))  # fmt: skip
     return found + [_run(s, d, "own", f, m, data="limits", engine=engine) for f, m in both

@@ -85,8 +85,8 @@ that it may change, was settled after looking at what intervals of earlier runs 
 of two or three draws of these very stations: coverages of the Poisson with the package's defaults
 are to be read with that in mind. The natural engine takes at most {max_iterations} steps, and stops
 when the bound changes by less than {tolerance} nats; how many fits did so is under *converged*.
-What ignores censoring for the gap below has {half} draws, what has station 366 corrected {few}. The
-booster knows hour, weekday and (3711) rain.
+What is told the rule, with the paper's kernels, has {half} draws, what has station 366 corrected
+{few}. The booster knows hour, weekday and (3711) rain.
 
 *Scores* are against the true demand of the test hours, which are the same in all draws: standard
 errors tell what the draw of the censoring does, and not what other days would do. NLPD of a
