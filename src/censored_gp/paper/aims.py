@@ -36,7 +36,8 @@ the paper's do: records alone cannot tell the one from the other (Tsiatis, 1975)
 limit* are models that are told nothing either, but take one for as likely as the other:
 `side="share_or_limit"`, which needs a likelihood of counts. Who keeps the records may know: *told*,
 models are fitted with `side="share"`. The last two columns are of other data, whose limits are
-limits. Standard errors, more models and the paper's kernels are below, under table 4."""
+limits. Standard errors, more models and the paper's kernels are below, under table 4. Figures are
+of stations {stations}, in this order."""
 
 
 def section(rows: Sequence[Row], synthetic: Sequence[Row] = ()) -> list[str]:
@@ -53,9 +54,10 @@ def section(rows: Sequence[Row], synthetic: Sequence[Row] = ()) -> list[str]:
     if not lines:
         return []
     low, high = WITHIN
-    header = ["", "model", *(f"{KNOWN[data]}: {', '.join(STATIONS)}" for data in MEANT)]
+    header = ["", "model", *(KNOWN[data] for data in MEANT)]
     more = [*_of_accuracy(by_us), *_of_time(synthetic, by_us)]
-    parts = [TEXT.format(aim=AIM, low=low, high=high), markdown(header, lines)]
+    told = TEXT.format(aim=AIM, low=low, high=high, stations=", ".join(STATIONS))
+    parts = [told, markdown(header, lines)]
     return [*parts, MORE, bulleted(more)] if more else parts
 
 
