@@ -10,7 +10,7 @@ def test_numbers_of_cells_are_rounded_up_to_few(size):
     assert np.log2(coarse(size)) % 1 == 0
 
 
-def test_all_small_numbers_of_cells_share_fourshapes():
+def test_all_small_numbers_of_cells_share_four_shapes():
     assert {coarse(size) for size in range(1, 1025)} == {16, 64, 256, 1024}
 
 

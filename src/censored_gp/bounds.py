@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 
 from censored_gp.cells import Cells, size_in_words
 from censored_gp.tables import first_problem, listed
@@ -33,12 +33,17 @@ def as_cells(bound: Any) -> Cells:
     return cells
 
 
+def _as_marks(marks: Any, kind: type) -> Shaped[np.ndarray, "R C"]:
+    """Return marks as rows by outputs: one alone stands for all, a flat array is of one output."""
+    found = np.array(marks, dtype=kind)
+    return found.reshape(-1, 1) if found.ndim < 2 else found
+
+
 def as_shares(
     share: Any, lower: Cells, upper: Cells, names: tuple[str, ...]
 ) -> Bool[np.ndarray, "N D"]:
     """Return which cells are shares; only right-censored ones can be."""
-    share = np.array(share, dtype=bool)
-    share = share[:, None] if share.ndim == 1 else share
+    share = _as_marks(share, bool)
     if share.shape not in ((1, 1), lower.shape):
         raise ValueError(
             f"Shares: found {size_in_words(share)}. Accepted is one flag for each row and output, "
@@ -55,8 +60,7 @@ def as_shares(
 
 def as_odds(odds: Any, share: Bool[np.ndarray, "N D"], names: tuple[str, ...]) -> Cells:
     """Return the odds of a limit, of cells that may be shares; only these can have any."""
-    cells = np.array(odds, dtype=np.float64)
-    cells = cells[:, None] if cells.ndim == 1 else cells
+    cells = _as_marks(odds, np.float64)
     if cells.shape not in ((1, 1), share.shape):
         raise ValueError(
             f"Odds of limits: found {size_in_words(cells)}. Accepted is one number for each row "
@@ -89,8 +93,10 @@ def odds_of_limits(
     """
     some = np.where(share, np.maximum(values, 0.0), 0.0)
     mean = some.sum(axis=0) / np.maximum(share.sum(axis=0), 1)
+    log_ratio = np.log1p(1.0 / np.where(mean > 0, mean, 1.0))
+    chance = np.exp(-some * log_ratio) / (1.0 + mean)
     # So large a record would otherwise have no odds at all, and be a share for certain.
-    chance = np.maximum((mean / (1.0 + mean)) ** some / (1.0 + mean), np.finfo(float).tiny)
+    chance = np.maximum(chance, np.finfo(float).tiny)
     return np.where(share, (1.0 - probability) / probability * chance, 0.0)
 
 

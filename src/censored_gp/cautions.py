@@ -25,6 +25,9 @@ SHARE = (
 )
 
 
+EITHER = " It also rests on a share being as likely as a limit."
+
+
 def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = None) -> list[str]:
     """Return where levels rest on the model more than on data, output by output.
 
@@ -32,8 +35,9 @@ def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = N
     ...     print(said)
     Output 'y': 67% of its cells are censored. Its level rests more on the model than on data: ...
     """
-    # What lies between two bounds speaks of the level, and so does a share.
-    hidden = (known.is_right | known.is_left) & ~known.is_share
+    # What lies between two bounds speaks of the level, and so does a share, if it is one.
+    either = known.is_share_or_limit
+    hidden = (known.is_right | known.is_left) & (~known.is_share | either)
     found = []
     for d, name in enumerate(known.names):
         seen = ~known.is_missing[:, d]
@@ -46,7 +50,7 @@ def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = N
         elif times is not None and (said := _of_slots(hidden[seen, d], times[seen])):
             # Only of what is at least so much can a share have been seen.
             hint = SHARE if known.is_right[hidden[:, d], d].all() else ""
-            found.append(f"Output {name!r}: {said}{hint}")
+            found.append(f"Output {name!r}: {said}{EITHER if either[:, d].any() else hint}")
     return found
 
 

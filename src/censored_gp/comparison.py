@@ -39,11 +39,11 @@ def compare(
     """Fit models of the paper with one family or several, and return a table, the best one first.
 
     The best has the least `nlpd`: the mean negative log probability of what is known of cells
-    that were held out, censored ones included. All models are asked about the same cells, and
-    every fold is fitted afresh, so that no model knows of what it is asked for. If counts are
-    compared with continuous families, the latter are asked for the probability of y ± 1/2, so
-    that figures mean the same. `elbo` compares models only within one family and
-    with the same use of the bounds (NCGP and MONCGP see other data than the rest).
+    that were held out, censored ones included (but what may be a share). All models are asked
+    about the same cells, and every fold is fitted afresh, so that no model knows of what it is
+    asked for. If counts are compared with continuous families, the latter are asked for the
+    probability of y ± 1/2, so that figures mean the same. `elbo` compares models only within one
+    family and with the same use of the bounds (NCGP and MONCGP see other data than the rest).
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Is the model any good? Cells are held out, predicted, and compared with what is known of them.
 
 A censored cell that was held out still says something: the prediction must put enough of its
-probability where the cell can have been. So all held-out cells (but shares) are scored by the log
-probability of what is known of them, and their probability integral transforms are intervals, as
-those of counts are. The same is done with a model that takes records at their word and with one
-that never sees a censored cell, to tell what heeding the bounds is worth.
+probability where the cell can have been. So all held-out cells (but what may be a share) are
+scored by the log probability of what is known of them, and their probability integral transforms
+are intervals, as those of counts are. The same is done with a model that takes records at their
+word and with one that never sees a censored cell, to tell what heeding the bounds is worth.
 """
 
 from __future__ import annotations
@@ -275,6 +275,8 @@ def warnings_of(
     # Who takes records at their word goes nowhere beyond them.
     clock = times if model.use_censoring else None
     found = [*_of_fit(model), *of_censoring(model.observations_, clock)]
+    if not any(own[name]["cells"] for name in model.output_names_):
+        found.append("No cell could be scored: all that were seen may be shares of the truth.")
     discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
     for name in model.output_names_:
         shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())

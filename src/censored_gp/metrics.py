@@ -3,10 +3,10 @@
 Every function takes the truth as an array, in which NaN means unknown and is left out, or as
 `Observations`, of which a cell may be known only up to an interval `[lower, upper]`. What a score
 means for such a cell is said in its docstring; for an exact cell it is the textbook score.
-Missing cells never count, nor do those of which a random share was counted; other known ones always
-do: a truth that the prediction holds impossible makes the NLPD infinite. Functions that end in
-`_cells` give one figure per cell, NaN where nothing is known; the others give one figure, or one
-per output with `per_output=True`.
+Missing cells never count, nor do those of which a random share was, or may have been, counted;
+other known ones always do: a truth that the prediction holds impossible makes the NLPD infinite.
+Functions that end in `_cells` give one figure per cell, NaN where nothing is known; the others give
+one figure, or one per output with `per_output=True`.
 
 >>> from censored_gp import Observations, metrics
 >>> metrics.mae([2.0, 3.0], Observations.from_flags([1.0, 5.0], [0, 1]))

@@ -98,9 +98,9 @@ class Nodes:
         if known is None:
             yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool), ()
             return
-        cells = (known.lower, known.upper, known.is_share, known.limit_odds)
-        lower, upper, share, odds = (each[rows][:, outputs].ravel() for each in cells)
-        either = share & (odds > 0)
+        cells = (known.lower, known.upper, known.limit_odds, known.is_share)
+        lower, upper, odds, share = (each[rows][:, outputs].ravel() for each in cells)
+        either = odds > 0
         if not share.all():
             yield likelihood, ~share, (lower, upper)
         if np.any(share & ~either):

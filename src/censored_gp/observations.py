@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from censored_gp.bounds import (
     as_cells,
@@ -73,10 +73,11 @@ class Observations:
     flat: bool | None = None
     """Whether they came as a flat array: results for them are then flat, too."""
     is_share: Bool[np.ndarray, "N D"] = field(default_factory=lambda: np.zeros((1, 1), dtype=bool))
-    """Where a right-censored count is a random share of the truth; one flag stands for all."""
+    """Where a right-censored count is, or may be, a random share of the truth; one flag stands for
+    all."""
     limit_odds: Cells = field(default_factory=lambda: np.zeros((1, 1)))
     """Where a share may be a limit instead: what is added to 1 / (y + 1), the probability of having
-    seen so much of y; 0 is a share for certain, and one number stands for all."""
+    seen so much of y; 0 is a share for certain, and one number stands for all shares."""
 
     def __post_init__(self) -> None:
         lower, upper = (as_cells(bound) for bound in (self.lower, self.upper))
@@ -122,7 +123,11 @@ class Observations:
         array([False,  True])
 
         With `side="share_or_limit"` it may be that or a limit, "at least y": both are thought to
-        be equally likely. A low figure then speaks of a low truth as far as it may be a share.
+        be equally likely, and limits to be distributed as the output's flagged values are, on the
+        whole. A low figure then speaks of a low truth as far as it may be a share.
+
+        >>> Observations.from_flags([3, 1], [0, 1], side="share_or_limit").limit_odds[:, 0]
+        array([0.  , 0.25])
         """
         check_side(side)
         seen = read_values(y)
@@ -265,6 +270,11 @@ class Observations:
         return np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower < self.upper)
 
     @property
+    def is_share_or_limit(self) -> Bool[np.ndarray, "N D"]:
+        """Where a count may be a share of the truth, and may be a limit."""
+        return self.limit_odds > 0
+
+    @property
     def is_missing(self) -> Bool[np.ndarray, "N D"]:
         """Where nothing is known.
 
@@ -327,7 +337,7 @@ class Observations:
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
         for d, name in enumerate(self.names):
             known = [f"{counts[k][d]} {words}" for k, words in KINDS.items() if counts[k][d]]
-            told = "".join(_told_of_shares(self.is_share[:, d], self.limit_odds[:, d]))
+            told = "".join(_told_of_shares(self.is_share[:, d], self.is_share_or_limit[:, d]))
             lines.append(f"  {name}: {', '.join(known) or 'no rows'}{told}")
         return "\n".join(lines)
 
@@ -357,12 +367,11 @@ class Observations:
         return f"Observations: {self.summary()}"
 
 
-def _told_of_shares(share: Bool[np.ndarray, " N"], odds: Float[np.ndarray, " N"]) -> Iterator[str]:
-    either = int(np.sum(odds > 0))
-    if sure := int(share.sum()) - either:
+def _told_of_shares(share: Bool[np.ndarray, " N"], either: Bool[np.ndarray, " N"]) -> Iterator[str]:
+    if sure := int(np.sum(share & ~either)):
         yield f"; {sure} of the bounds are a share of the truth"
-    if either:
-        yield f"; {either} of the bounds are a share of the truth or a limit"
+    if either.any():
+        yield f"; {either.sum()} of the bounds are a share of the truth or a limit"
 
 
 def _check_whole(seen: Seen, flags: Cells) -> None:

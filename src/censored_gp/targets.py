@@ -231,8 +231,9 @@ def _check_shares(observations: Observations, d: int, likelihood: Likelihood) ->
     if share.any() and not knows_shares(likelihood):
         raise ValueError(
             f"Output {observations.names[d]!r}: found {share.sum()} row(s) of which a share was "
-            f"counted, and the likelihood {type(likelihood).__name__}. Accepted are likelihoods of "
-            'counts: "poisson" or "negative_binomial". Choose one, or side="right".'
+            f"counted, or may have been, and the likelihood {type(likelihood).__name__}. Accepted "
+            'are likelihoods of counts: "poisson" or "negative_binomial". Choose one, or '
+            'side="right".'
         )
     bad = share & ~likelihood.support.contains(values)
     _refuse(bad, observations, d, likelihood, lambda row: f"a share of {values[row]:g}")
@@ -261,7 +262,8 @@ def warn_of_little(observations: Observations) -> None:
     for d, name in enumerate(observations.names):
         exact = observations.lower[observations.is_exact[:, d], d]
         known = len(observations) - counts["missing"][d]
-        if len(exact) == 0 and not observations.is_share[:, d].any():
+        sure = observations.is_share[:, d] & ~observations.is_share_or_limit[:, d]
+        if len(exact) == 0 and not sure.any():
             warn(
                 f"Output {name!r} is censored in all of its {known} observed row(s): its level and "
                 "noise rest on the bounds and the prior alone."

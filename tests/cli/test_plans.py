@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from censored_gp.cells import ACCEPTED
 from censored_gp.cli.fitting import _likelihood
-from censored_gp.cli.options import Training
+from censored_gp.cli.options import SIDES, Training
 from censored_gp.cli.plans import Plan, plan_of_layout, plan_of_options
 from censored_gp.cli.problems import BadInput
 from censored_gp.frames import Layout
@@ -30,6 +31,11 @@ def test_flags_are_in_the_order_of_outputs_or_by_output():
     assert plan(censored="a_full,b_full").censored == {"a": "a_full", "b": "b_full"}
     assert plan(censored="b=b_full").censored == {"b": "b_full"}
     assert plan(outputs="a", censored="a_full").censored == "a_full"
+
+
+def test_all_that_a_flag_can_mean_can_be_said():
+    assert set(SIDES) == set(ACCEPTED)
+    assert [plan(censored="a_full,b_full", side=side).side for side in SIDES] == list(SIDES)
 
 
 def test_a_capacity_is_a_number_or_a_column():

@@ -7,6 +7,8 @@ from censored_gp.paper import aims, gaps, models, new_york, synthetic, table1, t
 from made_up import made_up
 
 RUNS = [*table4.runs(1), *gaps.runs(1)]
+OTHERS = {"observed": 0.3, "either": 0.31, "limits": 0.32, "limits either": 0.33}
+OTHERS |= {"limits share": 0.34, "uncensored": 0.3}
 
 
 def test_aims_are_in_bold_where_they_are_met():
@@ -16,15 +18,21 @@ def test_aims_are_in_bold_where_they_are_met():
         if run["model"] == models.IGNORING or run["model"] == "MONCGP":
             return 0.2
         told = run["data"] in ("share", "truth") or run["station"] == "379"
-        return 0.9 if told else 0.3
+        return 0.9 if told else OTHERS[run["data"]]
 
     text = "\n".join(aims.section(made_up(table4.STUDY, RUNS, value)))
-    some, all_ = "0.14, **1.00**, 0.14", "**1.00**, **1.00**, **1.00**"
-    assert f"| gap closed | gaussian HMOCGP | {some} |  |  | {some} |  |" in text
-    assert f"| gap closed | poisson MOCGP | {some} | {some} | {all_} | {some} | {some} |" in text
-    some, all_ = "0.300, **0.900**, 0.300", "**0.900**, **0.900**, **0.900**"
+    each = ["0.14, **1.00**, 0.14", "0.16, **1.00**, 0.16", "**1.00**, **1.00**, **1.00**",
+            "0.17, **1.00**, 0.17", "0.19, **1.00**, 0.19"]  # fmt: skip
+    assert f"| gap closed | poisson MOCGP | {' | '.join(each)} |" in text
+    assert f"| gap closed | gaussian HMOCGP | {each[0]} |  |  | {each[3]} |  |" in text
+    held = ["0.300, **0.900**, 0.300", "0.310, **0.900**, 0.310", "**0.900**, **0.900**, **0.900**",
+            "0.320, **0.900**, 0.320", "0.330, **0.900**, 0.330"]  # fmt: skip
     for which in ("test", "censored"):
-        assert f"| 90 %: {which} hours | poisson MOCGP | {some} | {some} | {all_} |" in text
+        assert f"| 90 %: {which} hours | poisson MOCGP | {' | '.join(held)} |" in text
+
+
+def test_what_is_just_missed_does_not_look_as_if_it_were_met():
+    assert aims._shown([(0.797, False), (0.801, True)]) == "0.797, **0.80**"
 
 
 def test_what_models_are_told_is_no_other_data(data_folder):

@@ -342,6 +342,8 @@ def test_stations_elsewhere_are_summed_up_over_stations():
     # (0.7 - 0.4) / (0.9 - 0.4), and it is closed at one of two.
     row = "| told that a share was seen | poisson MOCGP | 0.400 ± 0.000 | 0.700 ± 0.200 | 0.900"
     assert f"{row} ± 0.000 | 0.60 | 1 of 2 |" in text
+    (short,) = elsewhere.in_short(elsewhere_rows(value))
+    assert "; told that a share was seen, poisson MOCGP 1 of 2, negative" in short
     held = next(line for line in text.splitlines() if "expected / true" in line)
     assert held.count("within") == held.count("near") == 2
     # 0.5 is far from 0.9, and 0.9 within; both are what the model's own draws would be.

@@ -76,7 +76,7 @@ def collect_terms(
     """Sort the observed cells by likelihood and kind; missing cells are left out."""
     found = []
     seen = within_support(observations, likelihoods)
-    right, either = seen.is_right & ~seen.is_share, seen.is_share & (seen.limit_odds > 0)
+    right, either = seen.is_right & ~seen.is_share, seen.is_share_or_limit
     share = seen.is_share & ~either
     masks = (seen.is_exact, right, seen.is_left, seen.is_interval, share, either)
     for likelihood in dict.fromkeys(likelihoods):

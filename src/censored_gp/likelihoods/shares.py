@@ -188,8 +188,9 @@ def log_share_or_limit(
     >>> bool(log_share_or_limit(Poisson(), 2.0, -np.inf, 3.0) == Poisson().log_share(2.0, 3.0))
     True
     """
-    share, limit = likelihood.log_share(v, *theta), likelihood.log_at_least(v, *theta)
-    return jnp.logaddexp(share, log_odds + limit)
+    # Of none at all families need not know what lies below.
+    _, limit = likelihood.log_tails_anywhere(likelihood.just_below(v), *theta)
+    return jnp.logaddexp(likelihood.log_share(v, *theta), log_odds + limit)
 
 
 def _moments_of_share(mean: Float[Array, "*#batch"], of_whole: Float[Array, "*#batch"]) -> Moments:

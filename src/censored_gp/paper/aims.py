@@ -7,8 +7,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from censored_gp.paper import page, table1, table4
-from censored_gp.paper.gaps import AIM, COVERAGES, WITHIN, block_scores, costs, gap, mean_of
+from censored_gp.paper import elsewhere, page, table1, table4
+from censored_gp.paper.gaps import (
+    AIM,
+    COVERAGES,
+    WITHIN,
+    block_scores,
+    costs,
+    gap,
+    mean_of,
+    row_name,
+)
 from censored_gp.paper.new_york import CHAMPIONS, COUNTED, KNOWN, REFERENCES, ROWS, STATIONS
 from censored_gp.paper.page import bulleted, markdown
 from censored_gp.paper.runs import Row
@@ -36,8 +45,9 @@ the paper's do: records alone cannot tell the one from the other (Tsiatis, 1975)
 limit* are models that are told nothing either, but take one for as likely as the other:
 `side="share_or_limit"`, which needs a likelihood of counts. Who keeps the records may know: *told*,
 models are fitted with `side="share"`. The last two columns are of other data, whose limits are
-limits. Standard errors, more models and the paper's kernels are below, under table 4. Figures are
-of stations {stations}, in this order."""
+limits. Standard errors, more models, the paper's kernels and {more} stations at which nobody had
+looked are below, under table 4; that a share is as likely as a limit was settled after looking at
+trials with these three. Figures are of stations {stations}, in this order."""
 
 
 def section(rows: Sequence[Row], synthetic: Sequence[Row] = ()) -> list[str]:
@@ -55,8 +65,9 @@ def section(rows: Sequence[Row], synthetic: Sequence[Row] = ()) -> list[str]:
         return []
     low, high = WITHIN
     header = ["", "model", *(KNOWN[data] for data in MEANT)]
-    more = [*_of_accuracy(by_us), *_of_time(synthetic, by_us)]
-    told = TEXT.format(aim=AIM, low=low, high=high, stations=", ".join(STATIONS))
+    more = [*_of_accuracy(by_us), *elsewhere.in_short(by_us), *_of_time(synthetic, by_us)]
+    names = ", ".join(STATIONS)
+    told = TEXT.format(aim=AIM, low=low, high=high, more=elsewhere.COUNT, stations=names)
     parts = [told, markdown(header, lines)]
     return [*parts, MORE, bulleted(more)] if more else parts
 
@@ -104,7 +115,7 @@ def _gap_lines(rows: Sequence[Row]) -> Iterator[list[str]]:
         }
         cells = [_shown([(e[3], e[3] >= AIM and not costs(e)) for e in found[d]]) for d in MEANT]
         if any(cells):
-            yield ["gap closed", _name(family, model), *cells]
+            yield ["gap closed", row_name(family, model), *cells]
 
 
 def _coverage_lines(rows: Sequence[Row]) -> Iterator[list[str]]:
@@ -117,15 +128,11 @@ def _coverage_lines(rows: Sequence[Row]) -> Iterator[list[str]]:
             means = [mean_of(scores, f"{family} {model}") for scores in each]
             cells.append(_shown([(mean, low <= mean <= high) for mean in means], digits=3))
         if any(cells):
-            yield [f"90 %: {COVERAGES[measure]}", _name(family, model), *cells]
+            yield [f"90 %: {COVERAGES[measure]}", row_name(family, model), *cells]
 
 
 def _at(rows: Sequence[Row], station: str) -> list[Row]:
     return [row for row in rows if row["station"] == station]
-
-
-def _name(family: str, model: str) -> str:
-    return f"{family} {model}".replace("_", " ")
 
 
 def _shown(values: Sequence[tuple[float, bool]], digits: int = 2) -> str:
@@ -136,7 +143,9 @@ def _shown(values: Sequence[tuple[float, bool]], digits: int = 2) -> str:
     """
     if all(np.isnan(value) for value, _ in values):
         return ""
-    each = ("-" if np.isnan(v) else f"{v:.{digits}f}" for v, _ in values)
+    # What is just not met must not look as if it were.
+    each = ("-" if np.isnan(v) else f"{v:.{digits + (not met and AIM - 0.005 <= v < AIM)}f}"
+            for v, met in values)  # fmt: skip
     return ", ".join(
         f"**{text}**" if met else text for text, (_, met) in zip(each, values, strict=True)
     )

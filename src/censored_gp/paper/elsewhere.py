@@ -9,12 +9,12 @@ import numpy as np
 
 from censored_gp.datasets import station_pairs
 from censored_gp.paper import new_york
-from censored_gp.paper.gaps import AIM, NEAR, WITHIN, costs, gap, gap_closed
+from censored_gp.paper.gaps import AIM, NEAR, WITHIN, costs, gap, gap_closed, row_name
 from censored_gp.paper.new_york import CHAMPIONS, COUNTED, IGNORED, KNOWN, UNTOLD
 from censored_gp.paper.page import collect, effort, markdown, shown
 from censored_gp.paper.runs import Row, Settings
 
-__all__ = ["DRAWS", "is_elsewhere", "runs", "section"]
+__all__ = ["COUNT", "DRAWS", "in_short", "is_elsewhere", "runs", "section"]
 
 DRAWS = 1
 COUNT = 12
@@ -91,25 +91,51 @@ def section(rows: Sequence[Row]) -> list[str]:
     words = {"count": len(partners), "aim": AIM, "near": NEAR, "draws": drawn}
     protocol = PROTOCOL.format(low=WITHIN[0], high=WITHIN[1], **words)
     parts = [f"### {len(partners)} more stations", protocol, f"Stations: {named}."]
-    return [*parts, _gaps(own, [*partners]), _coverages(own), effort(own)]
+    return [*parts, _gaps(own), _coverages(own), effort(own)]
 
 
-def _gaps(rows: Sequence[Row], stations: Sequence[str]) -> str:
+def in_short(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield at how many of the stations the gap is closed, by what models know.
+
+    >>> list(in_short([]))
+    []
+    """
+    own = [row for row in rows if is_elsewhere(row)]
+    told: dict[str, list[str]] = {}
+    for seen, family, model in _cases():
+        found = _found(own, seen, family, model)
+        if found and not seen.startswith("limits"):
+            told.setdefault(KNOWN[seen], []).append(f"{row_name(family, model)} {_met(found)}")
+    if told:
+        each = "; ".join(f"{known}, {', '.join(rows)}" for known, rows in told.items())
+        yield f"Stations at which nobody had looked, with {AIM:.0%} of the gap closed: {each}."
+
+
+def _found(rows: Sequence[Row], seen: str, family: str, model: str) -> list[tuple[float, ...]]:
+    """Return the gaps of one model, station by station."""
+    stations = sorted({row["station"] for row in rows}, key=int)
+    each = (gap([r for r in rows if r["station"] == s], "own", family, model, seen)
+            for s in stations)  # fmt: skip
+    return [found for found in each if found[-1]]
+
+
+def _met(known: Sequence[tuple[float, ...]]) -> str:
+    """Say at how many stations the gap is closed, of those that have one or where it costs."""
+    there = [found for found in known if not np.isnan(found[3]) or costs(found)]
+    return f"{sum(found[3] >= AIM for found in there)} of {len(there)}"
+
+
+def _gaps(rows: Sequence[Row]) -> str:
     lines = []
     for seen, family, model in _cases():
-        each = [gap([r for r in rows if r["station"] == s], "own", family, model, seen)
-                for s in stations]  # fmt: skip
-        known = [found for found in each if found[-1]]
+        known = _found(rows, seen, family, model)
         if not known:
             continue
         ignoring, ours, oracle = np.array(known)[:, :3].T
         share = gap_closed(*(float(np.mean(values)) for values in (ours, ignoring, oracle)))
-        there = [found for found in known if not np.isnan(found[3]) or costs(found)]
-        met = sum(found[3] >= AIM for found in there)
         figures = [shown(values) for values in (ignoring, ours, oracle)]
-        lines.append([KNOWN[seen], f"{family} {model}".replace("_", " "), *figures,
-                      "no gap" if np.isnan(share) else f"{share:.2f}",
-                      f"{met} of {len(there)}"])  # fmt: skip
+        closed = "no gap" if np.isnan(share) else f"{share:.2f}"
+        lines.append([KNOWN[seen], row_name(family, model), *figures, closed, _met(known)])
     header = ["censoring", "model", "R² ignoring", "R² ours", "R² oracle", "closed"]
     return markdown([*header, f"stations with {AIM:.0%}"], lines)
 
@@ -126,7 +152,7 @@ def _coverages(rows: Sequence[Row]) -> str:
             continue
         cells = [cell for measure in HOURS for cell in _held(chosen, measure)]
         sums = [shown(_by_station(chosen, score)) for score in ("ratio_train", "mae_censored")]
-        lines.append([KNOWN[seen], f"{family} {model}".replace("_", " "), *sums, *cells])
+        lines.append([KNOWN[seen], row_name(family, model), *sums, *cells])
     return markdown(header, lines)
 
 

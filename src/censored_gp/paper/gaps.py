@@ -25,6 +25,7 @@ __all__ = [
     "gaps",
     "is_beside",
     "mean_of",
+    "row_name",
     "runs",
     "section",
 ]
@@ -61,10 +62,10 @@ SHARES = """\
 `fit(..., side="share")`. A likelihood of counts can make use of it: any share of the truth is
 equally likely to be seen."""
 EITHER = """\
-**Not knowing.** The same models are fitted to the same data, and told that an hour shows a share or
-a limit: `fit(..., side="share_or_limit")`. Each is taken for as likely as the other, hour by hour;
-that is no estimate, as records do not tell. It was settled after looking at trials of it, and of
-nine shares in ten, of up to three draws of these stations. The package's defaults."""
+**Not knowing.** The same models are fitted to the same data, and take what an hour shows for a
+share or a limit: `fit(..., side="share_or_limit")`. Each is taken for as likely as the other, hour
+by hour; that is no estimate, as records do not tell. It was settled after looking at trials of it,
+and of nine shares in ten, of up to three draws of these stations. The package's defaults."""
 LIMITS = f"""\
 **With limits that are independent of demand.** The same hours get a limit that has nothing to do
 with their own demand, a share, up to {MOST_SUPPLY}, of the demand at the same hour of another
@@ -146,9 +147,15 @@ def gaps(rows: Sequence[Row], data: str = "observed") -> str:
         found = gap(_of(rows, station), block, family, model, data)
         if not found[-1]:
             continue
-        name = f"{family} {model}".replace("_", " ")
         figures = ["-" if np.isnan(value) else f"{value:.3f}" for value in found[:3]]
-        own = [station, BLOCK_NAMES[block], name, *figures, _closed(found), f"{found[-1]:.0f}"]
+        own = [
+            station,
+            BLOCK_NAMES[block],
+            row_name(family, model),
+            *figures,
+            _closed(found),
+            f"{found[-1]:.0f}",
+        ]
         lines.append(own)
     header = ["station", "block", "model", "R² ignoring", "R² ours", "R² oracle", "closed", "draws"]
     return markdown(header, lines)
@@ -173,7 +180,7 @@ def about_gaps(rows: Sequence[Row], data: str = "observed") -> str:
     ''
     """
     cases = [
-        (f"{station}, {BLOCK_NAMES[block]}, {family.replace('_', ' ')} {model}", found)
+        (f"{station}, {BLOCK_NAMES[block]}, {row_name(family, model)}", found)
         for station, block, (family, model) in itertools.product(STATIONS, BLOCKS, IGNORED)
         if (found := gap(_of(rows, station), block, family, model, data))[-1]
     ]
@@ -231,14 +238,14 @@ def _rules(rows: Sequence[Row]) -> list[str]:
 def _coverage_with(rows: Sequence[Row], data: str, blocks: Sequence[str]) -> str:
     """Return how much the intervals cover with other data, or other knowledge of them."""
     lines = []
-    measures = ("nlpd_per_point", "ratio_train", *COVERAGES)
+    measures = ("nlpd_per_point", "ratio_train", "mae_censored", *COVERAGES)
     for station, block in itertools.product(STATIONS, blocks):
         scores = {m: block_scores(_of(rows, station), block, m, data) for m in measures}
         for name in (f"{family} {model}" for family, model in CHAMPIONS.items()):
             if name in scores["coverage"]:
                 cells = [shown(scores[m].get(name, {}).values()) for m in measures]
                 lines.append([station, BLOCK_NAMES[block], name.replace("_", " "), *cells])
-    titles = ["NLPD per hour", "expected / true, training hours"]
+    titles = ["NLPD per hour", "expected / true, training hours", "MAE, censored hours"]
     titles += [f"90 %: {title}" for title in COVERAGES.values()]
     return markdown(["station", "block", "model", *titles], lines)
 
@@ -308,6 +315,15 @@ def _coverages(rows: Sequence[Row], data: str) -> Iterator[Coverage]:
         ]
         if held[0]:
             yield Coverage(block, f"Station {station}, {', '.join(words)}", *held)
+
+
+def row_name(family: str, model: str) -> str:
+    """Return what a row is called.
+
+    >>> row_name("negative_binomial", "HMOCGP")
+    'negative binomial HMOCGP'
+    """
+    return f"{family} {model}".replace("_", " ")
 
 
 def mean_of(scores: Scores, name: str) -> float:

@@ -88,13 +88,13 @@ def _bounds(facts: Facts) -> str:
         "missing": "{} values are missing.",
     }
     counts = {kind: int(own.sum()) for kind, own in known.counts().items()}
-    counts["either"] = int(np.sum(known.limit_odds > 0))
+    counts["either"] = int(known.is_share_or_limit.sum())
     counts["share"] = int(known.is_share.sum()) - counts["either"]
     found = [text.format(f"{counts[kind]:,}") for kind, text in words.items() if counts[kind]]
     if not found:
         return "All values were seen exactly."
     heeded = (
-        "The model takes each of them for what it is, so that its estimate of the truth may lie "
+        "The model takes each of them for what it says, so that its estimate of the truth may lie "
         "beyond what was recorded, but never on the wrong side of a bound."
         if model.use_censoring
         else "The model takes every bound for the value itself: it was told to ignore censoring."
