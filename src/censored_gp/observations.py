@@ -271,7 +271,11 @@ class Observations:
 
     @property
     def is_share_or_limit(self) -> Bool[np.ndarray, "N D"]:
-        """Where a count may be a share of the truth, and may be a limit."""
+        """Where a count may be a share of the truth, and may be a limit.
+
+        >>> Observations.from_flags([3, 1], [0, 1], side="share_or_limit").is_share_or_limit[:, 0]
+        array([False,  True])
+        """
         return self.limit_odds > 0
 
     @property
