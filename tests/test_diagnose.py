@@ -191,6 +191,13 @@ def metrics_row():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("cells", "said"), [(0.0, True), (1.0, False)])
+def test_that_nothing_could_be_scored_is_no_good_news(model, cells, said):
+    row = metrics_row() | {"cells": cells}
+    told = diagnose.warnings_of({diagnose.THIS: {"y": row, "all": row}}, model)
+    assert any("No cell could be scored" in sentence for sentence in told) == said
+
+
 def test_scores_are_those_of_the_metrics(found):
     row = found.scores[diagnose.THIS]["all"]
     assert row["nlpd"] == pytest.approx(metrics.nlpd(found.prediction, found.truth, per_point=True))

@@ -78,10 +78,8 @@ def as_odds(odds: Any, share: Bool[np.ndarray, "N D"], names: tuple[str, ...]) -
     return found
 
 
-def odds_of_limits(
-    values: Cells, share: Bool[np.ndarray, "N D"], probability: float = 0.5
-) -> Cells:
-    """Return what is added to 1 / (y + 1) if records are shares with some probability, else limits.
+def odds_of_limits(values: Cells, share: Bool[np.ndarray, "N D"]) -> Cells:
+    """Return what is added to 1 / (y + 1) if a record is as likely to be a share as a limit.
 
     A limit is not known to depend on anything. Of all distributions on 0, 1, ... that have the mean
     of the output's own records it is thought to have the one that says least: the geometric one.
@@ -96,8 +94,7 @@ def odds_of_limits(
     log_ratio = np.log1p(1.0 / np.where(mean > 0, mean, 1.0))
     chance = np.exp(-some * log_ratio) / (1.0 + mean)
     # So large a record would otherwise have no odds at all, and be a share for certain.
-    chance = np.maximum(chance, np.finfo(float).tiny)
-    return np.where(share, (1.0 - probability) / probability * chance, 0.0)
+    return np.where(share, np.maximum(chance, np.finfo(float).tiny), 0.0)
 
 
 def default_names(number: int) -> tuple[str, ...]:

@@ -275,8 +275,11 @@ def warnings_of(
     # Who takes records at their word goes nowhere beyond them.
     clock = times if model.use_censoring else None
     found = [*_of_fit(model), *of_censoring(model.observations_, clock)]
-    if not any(own[name]["cells"] for name in model.output_names_):
-        found.append("No cell could be scored: all that were seen may be shares of the truth.")
+    if own["all"]["cells"] == 0:
+        found.append(
+            "No cell could be scored, as all that were seen may be shares of the truth: nothing is "
+            "known for or against the model. Some cells that were seen whole would tell."
+        )
     discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
     for name in model.output_names_:
         shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())

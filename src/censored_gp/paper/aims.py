@@ -45,8 +45,8 @@ the paper's do: records alone cannot tell the one from the other (Tsiatis, 1975)
 limit* are models that are told nothing either, but take one for as likely as the other:
 `side="share_or_limit"`, which needs a likelihood of counts. Who keeps the records may know: *told*,
 models are fitted with `side="share"`. The last two columns are of other data, whose limits are
-limits. Standard errors, more models, the paper's kernels and {more} stations at which nobody had
-looked are below, under table 4; that a share is as likely as a limit was settled after looking at
+limits. Standard errors, more models, the paper's kernels and {more} stations by which nothing was
+settled are below, under table 4; that a share is as likely as a limit was settled after looking at
 trials with these three. Figures are of stations {stations}, in this order."""
 
 

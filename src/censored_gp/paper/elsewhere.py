@@ -24,11 +24,12 @@ HOURS = {"coverage": "test hours", "coverage_censored": "censored hours"}
 PROTOCOL = """\
 Made by `censored-gp reproduce elsewhere`. Some of the package's defaults were settled after looking
 at the truth of table 4's stations, hour by hour. At that of these {count} nobody did (some of them
-lie in areas of table 3). Of all stations with at least one pickup an hour in June and July 2016, in
-the order of their demand, every one in so many is taken, with the one that is most correlated with
-it over all hours; those of table 4 are left out. Hours, rule of censoring and limits are those of
-station 379, models have the package's defaults and temperature. Draws of the censoring: {draws},
-with the same random numbers at all stations.
+lie in areas of table 3); but how models fare here that take records for limits, or are told, was
+known when `share_or_limit` was made. Of all stations with at least one pickup an hour in June and
+July 2016, in the order of their demand, every one in so many is taken, with the one that is most
+correlated with it over all hours; those of table 4 are left out. Hours, rule of censoring and
+limits are those of station 379, models have the package's defaults and temperature. Draws of the
+censoring: {draws}, with the same random numbers at all stations.
 
 Means and standard errors are over stations: what other days would do they do not tell. *Closed* is
 from the means of R²; then, at how many stations at least {aim:.0%} of the gap is closed, of those
@@ -108,7 +109,7 @@ def in_short(rows: Sequence[Row]) -> Iterator[str]:
             told.setdefault(KNOWN[seen], []).append(f"{row_name(family, model)} {_met(found)}")
     if told:
         each = "; ".join(f"{known}, {', '.join(rows)}" for known, rows in told.items())
-        yield f"Stations at which nobody had looked, with {AIM:.0%} of the gap closed: {each}."
+        yield f"Stations by which nothing was settled, with {AIM:.0%} of the gap closed: {each}."
 
 
 def _found(rows: Sequence[Row], seen: str, family: str, model: str) -> list[tuple[float, ...]]:
