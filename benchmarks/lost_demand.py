@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from censored_gp import presets, simulate
+from censored_gp import simulate
+from censored_gp.estimator import presets
 from censored_gp.kernels import RBF, Kernel, Matern12, Periodic
 from censored_gp.paper.runs import Row, Settings, Study, complete, good
 

@@ -24,7 +24,7 @@ def float64():
 @pytest.fixture(scope="module")
 def quickly():
     """Compile quickly: what is tested is not how fast programs run."""
-    from quick import compiling_quickly
+    from support.quick import compiling_quickly
 
     with compiling_quickly():
         yield
@@ -48,7 +48,7 @@ class Caught(Exception):
 @pytest.fixture
 def begin(monkeypatch):
     """Fit up to the point where computing begins, and return the task and the settings."""
-    import censored_gp.estimator
+    import censored_gp.estimator.censored_gp
 
     def infer(engine, task, settings):
         raise Caught(task, settings)
@@ -58,5 +58,5 @@ def begin(monkeypatch):
             model.fit(*args, **keywords)
         return caught.value.args
 
-    monkeypatch.setattr(censored_gp.estimator, "infer", infer)
+    monkeypatch.setattr(censored_gp.estimator.censored_gp, "infer", infer)
     return fit

@@ -119,9 +119,9 @@ def test_the_reference_lists_what_is_public():
 def test_a_name_without_an_example_is_told():
     known = list(methods(Observations))
     silent = types.new_class("Silent")
-    silent.__module__, silent.quiet = "censored_gp.observations", lambda self: None
+    silent.__module__, silent.quiet = "censored_gp.data.observations", lambda self: None
     names = [*known, *methods(silent), ("censored_gp.likelihoods.COUNT", 1)]
     assert without_example(names) == [
         "censored_gp.likelihoods.COUNT",
-        "censored_gp.observations.Silent.quiet",
+        "censored_gp.data.observations.Silent.quiet",
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censored_gp import plotting
-from censored_gp.observations import Observations
+from censored_gp.data.observations import Observations
 
 figure = pytest.importorskip("matplotlib.figure")
 

@@ -13,13 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from censored_gp import datasets, kernels, likelihoods, metrics, simulate
-    from censored_gp.comparison import compare
-    from censored_gp.estimator import CensoredGP
-    from censored_gp.files import load
-    from censored_gp.observations import Observations
-    from censored_gp.predict import Prediction
-    from censored_gp.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP
+    from censored_gp import datasets, kernels, likelihoods, simulate
+    from censored_gp.data.observations import Observations
+    from censored_gp.estimator.analysis.compare import compare
+    from censored_gp.estimator.censored_gp import CensoredGP
+    from censored_gp.estimator.persistence import load
+    from censored_gp.estimator.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP
+    from censored_gp.prediction import metrics
+    from censored_gp.prediction.predictive import Prediction
 
 __version__ = "0.1.0"
 
@@ -43,23 +44,34 @@ __all__ = [
     "simulate",
 ]
 
-HOMES = {
-    "CensoredGP": "estimator",
-    "Observations": "observations",
-    "Prediction": "predict",
-    "compare": "comparison",
-    "load": "files",
-    **dict.fromkeys(("CGP", "HCGP", "HMOCGP", "MOCGP", "MONCGP", "NCGP"), "presets"),
-}
-"""The module that each public name lives in; names not here are modules themselves."""
-
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: what is not used costs no time."""
-    if name not in __all__:
+    """Import a public name on first use, to keep `import censored_gp` fast."""
+    if name in ("datasets", "kernels", "likelihoods", "metrics", "simulate"):
+        if name == "metrics":
+            from censored_gp.prediction import metrics as module
+        elif name == "simulate":
+            import censored_gp.simulate as module
+        else:
+            return import_module(f"censored_gp.{name}")
+        return module
+    if name == "Observations":
+        from censored_gp.data.observations import Observations as found
+    elif name == "Prediction":
+        from censored_gp.prediction.predictive import Prediction as found
+    elif name == "compare":
+        from censored_gp.estimator.analysis.compare import compare as found
+    elif name == "load":
+        from censored_gp.estimator.persistence import load as found
+    elif name == "CensoredGP":
+        from censored_gp.estimator.censored_gp import CensoredGP as found
+    elif name in __all__:
+        from censored_gp.estimator import presets
+
+        return getattr(presets, name)
+    else:
         raise AttributeError(f"module 'censored_gp' has no attribute {name!r}")
-    module = import_module(f"censored_gp.{HOMES.get(name, name)}")
-    return getattr(module, name) if name in HOMES else module
+    return found
 
 
 def __dir__() -> list[str]:

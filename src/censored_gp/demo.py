@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from censored_gp import metrics, simulate
-from censored_gp.plotting import (
-    COLOURS,
-    plot_observations,
-    plot_prediction,
-    require_matplotlib,
-)
-from censored_gp.predict import Prediction
-from censored_gp.presets import HMOCGP, NCGP
+from censored_gp import simulate
+from censored_gp.estimator.presets import HMOCGP, NCGP
+from censored_gp.plotting import COLOURS, plot_observations, plot_prediction, require_matplotlib
+from censored_gp.prediction import metrics
+from censored_gp.prediction.predictive import Prediction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

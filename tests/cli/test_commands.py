@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import censored_gp
-from censored_gp import cli, comparison
+from censored_gp import cli
 from censored_gp.cli import fitting
 from censored_gp.cli.options import COMMANDS
+from censored_gp.estimator.analysis import compare as comparison
 
 pa = pytest.importorskip("pyarrow")
 

@@ -4,13 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from censored_gp.cells import ACCEPTED
 from censored_gp.cli.fitting import _likelihood
 from censored_gp.cli.options import SIDES, Training
 from censored_gp.cli.plans import Plan, plan_of_layout, plan_of_options
 from censored_gp.cli.problems import BadInput
-from censored_gp.frames import Layout
-from censored_gp.readings import Spec
+from censored_gp.data.layout import Layout, Spec
+from censored_gp.data.observations import ACCEPTED
 
 NAMES = ["t", "a", "b", "a_full", "b_full", "docks", "x,y", "16"]
 

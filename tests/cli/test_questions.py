@@ -8,7 +8,7 @@ import pytest
 
 import censored_gp
 from censored_gp.cli.options import COMMANDS
-from censored_gp.diagnose import Diagnosis
+from censored_gp.estimator.analysis.diagnose import Diagnosis
 
 pa = pytest.importorskip("pyarrow")
 

@@ -7,7 +7,7 @@ import pytest
 
 from censored_gp.cli.problems import BadInput, located
 from censored_gp.cli.words import in_options, of_options
-from censored_gp.targets import warn_of_shared_times
+from censored_gp.data.validation import warn_of_shared_times
 
 
 def test_options_are_named_instead_of_arguments():

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from censored_gp import files
 from censored_gp.cli import writing
 from censored_gp.cli.problems import BadInput
 from censored_gp.cli.writing import check_target, write_table, write_text
+from censored_gp.estimator import persistence as files
 
 pa = pytest.importorskip("pyarrow")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from censored_gp.runtime import blas_threads_for
+from censored_gp.model.compilation import blas_threads_for
 
 
 @pytest.fixture(autouse=True)

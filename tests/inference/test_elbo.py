@@ -9,17 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import dense
-import small
-from censored_gp.inference.climb import evaluate_compiled, mix_sites, starting_sites
 from censored_gp.inference.elbo import evaluate, next_sites
-from censored_gp.inference.vectors import from_vector, to_vector
+from censored_gp.inference.natural import (
+    evaluate_compiled,
+    from_vector,
+    mix_sites,
+    starting_sites,
+    to_vector,
+)
+from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.kernels import RBF, White
 from censored_gp.likelihoods import Poisson
-from censored_gp.model import Cycle
-from censored_gp.posterior import Posterior
-from censored_gp.quadrature import NODES
-from censored_gp.sites import Sites
+from censored_gp.likelihoods.quadrature import NODES
+from censored_gp.model.model import Cycle
+from support import dense, small
 
 JITTER = np.asarray(1e-12)
 CASES = {

@@ -9,15 +9,15 @@ import equinox as eqx
 import numpy as np
 import pytest
 
-import censored_gp.checks
+import censored_gp.estimator.settings
 import censored_gp.inference
-import small
 from censored_gp import CensoredGP
 from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference.posterior import Posterior
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
-from censored_gp.posterior import Posterior
+from support import small
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending" / "engine.md"
 X = np.linspace(0, 6, 24)[:, None]
@@ -43,7 +43,7 @@ def named(engine, monkeypatch):
     module = ModuleType("censored_gp.inference.mode")
     module.__dict__["fit"] = engine
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    for place in (censored_gp.inference, censored_gp.checks):
+    for place in (censored_gp.inference, censored_gp.estimator.settings):
         monkeypatch.setattr(place, "ENGINES", ("natural", "mode"))
     return "mode"
 

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-import small
-from censored_gp.inference import climb, growth, natural
-from censored_gp.inference.climb import NaturalSettings
-from censored_gp.inference.task import Task
+from censored_gp.inference import model_search as growth
+from censored_gp.inference import natural
+from censored_gp.inference import natural as climb
+from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference.posterior import Sites
+from censored_gp.inference.result import Task
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
-from censored_gp.model import Design, starting_model
-from censored_gp.prior import from_free, grams
-from censored_gp.sites import Sites
+from censored_gp.model.lmc import from_free, grams
+from censored_gp.model.model import Design
+from censored_gp.model.starting_values import starting_model
+from support import small
 
 ROWS = 200
 TIME = np.arange(float(ROWS))

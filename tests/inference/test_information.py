@@ -7,18 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import small
-from censored_gp.inference import ascent, information
-from censored_gp.inference.ascent import Ascent
-from censored_gp.inference.climb import (
+from censored_gp.inference import fisher as information
+from censored_gp.inference import natural as ascent
+from censored_gp.inference.natural import (
+    Ascent,
     evaluate_compiled,
+    from_vector,
     information_compiled,
     starting_sites,
+    to_vector,
 )
-from censored_gp.inference.vectors import from_vector, to_vector
 from censored_gp.kernels import RBF, Periodic, RationalQuadratic
 from censored_gp.likelihoods import Gaussian, Poisson
-from censored_gp.prior import from_free, grams
+from censored_gp.model.lmc import from_free, grams
+from support import small
 
 JITTER = np.asarray(1e-10)
 TWO = {"mean": (RBF(1.5), Periodic(4.0, 0.8)), "scale": (RationalQuadratic(2.0, 1.5),)}

@@ -12,17 +12,19 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-import small
-from censored_gp.inference import ENGINES, climb, infer, natural
+from censored_gp.inference import ENGINES, infer, natural
+from censored_gp.inference import natural as climb
 from censored_gp.inference.elbo import AT_ONCE, Stages, evaluate
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.task import Task
+from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.result import Task
 from censored_gp.kernels import Linear
 from censored_gp.likelihoods import Gaussian
-from censored_gp.model import Design, starting_model
-from censored_gp.posterior import Posterior
-from censored_gp.runtime import float64
-from quick import quick
+from censored_gp.model.compilation import float64
+from censored_gp.model.model import Design
+from censored_gp.model.starting_values import starting_model
+from support import small
+from support.quick import quick
 
 HELD = NaturalSettings(learn=False)
 
@@ -169,7 +171,7 @@ def test_an_unknown_engine_is_refused_by_name():
 @pytest.mark.parametrize("most", [8, 80])
 def test_inducing_inputs_are_picked_anew_within_the_same_number_of_steps(most, monkeypatch):
     """A start that is too smooth needs few inducing inputs, and what it leads to needs more."""
-    monkeypatch.setattr("censored_gp.prior.FEW_DISTINCT", 4)
+    monkeypatch.setattr("censored_gp.model.inducing.FEW_DISTINCT", 4)
     kernels = {"mean": (small.RBF(6.0),), "scale": ()}
     task = small.make_task((Gaussian(),), kernels, rows=60, censored=0.0, tolerance=1e-3)
     few = task.problem(task.model).inducing["mean"][0].size

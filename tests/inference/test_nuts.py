@@ -10,15 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import dense
-import small
 from censored_gp import CensoredGP
 from censored_gp.inference import natural
+from censored_gp.inference.elbo import collect_terms
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.report import Report
-from censored_gp.inference.terms import collect_terms
+from censored_gp.inference.posterior import DrawnPosterior, Posterior
+from censored_gp.inference.result import Report
 from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
-from censored_gp.posterior import DrawnPosterior, Posterior
+from support import dense, small
 
 nuts = pytest.importorskip("censored_gp.inference.nuts")
 

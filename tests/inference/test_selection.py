@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-import small
-from censored_gp.inference.report import Report
-from censored_gp.inference.selection import best_fit
+from censored_gp.inference.model_search import best_fit
+from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.result import Report
 from censored_gp.likelihoods import Gaussian
-from censored_gp.model import Design, coefficients, starting_models
-from censored_gp.posterior import Posterior
+from censored_gp.model.model import Design
+from censored_gp.model.starting_values import coefficients, starting_models
+from support import small
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import dense
-import small
 from censored_gp.inference import natural, svi
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.svi import SVISettings
-from censored_gp.inference.values import (
+from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.svi import (
+    SVISettings,
     Values,
     covariance,
     gaussians,
@@ -23,7 +22,7 @@ from censored_gp.inference.values import (
     triangular,
 )
 from censored_gp.likelihoods import Gaussian
-from censored_gp.posterior import Posterior
+from support import dense, small
 
 JITTER = 1e-6
 QUICK = SVISettings(

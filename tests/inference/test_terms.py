@@ -8,18 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import dense
-import small
-from censored_gp.inference.terms import (
+from censored_gp.data.observations import Observations
+from censored_gp.inference.elbo import (
     collect_terms,
     expected_log_likelihood,
     gradient_of_expectation,
     pad_rows,
 )
 from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
-from censored_gp.observations import Observations
-from censored_gp.quadrature import NODES
-from quick import quick
+from censored_gp.likelihoods.quadrature import NODES
+from support import dense, small
+from support.quick import quick
 
 FAMILIES = (Gaussian(), Poisson(), Gaussian())
 ROLES = {"mean": (0, 1, 2), "scale": (0, 2)}

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from censored_gp.likelihoods import FAMILIES, KINDS, Likelihood, as_likelihood
-from quick import quick
+from support.quick import quick
 
 DIGITS = 45
 INF = np.inf

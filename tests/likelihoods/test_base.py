@@ -21,8 +21,8 @@ from censored_gp.likelihoods import (
     StudentT,
     as_likelihood,
 )
-from censored_gp.links import Link
-from quick import quick
+from censored_gp.likelihoods.links import Link
+from support.quick import quick
 
 INF = np.inf
 THETA = {1: (1.2,), 2: (1.2, 0.8), 3: (1.2, 0.8, 3.0)}

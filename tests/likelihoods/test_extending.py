@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from quick import quick
+from support.quick import quick
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending" / "family.md"
 THETA = (1.5, 0.8)

@@ -9,8 +9,8 @@ import pytest
 import scipy.stats as st
 
 from censored_gp.likelihoods import FAMILIES, Likelihood, as_likelihood
-from censored_gp.likelihoods.shares import GivenShare
-from quick import quick
+from censored_gp.likelihoods.partial import GivenShare
+from support.quick import quick
 
 U = np.array([1e-8, 0.01, 0.3, 0.5, 0.9, 1 - 1e-8])
 

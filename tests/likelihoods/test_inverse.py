@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from censored_gp.likelihoods import Gamma, Gaussian, LogNormal, Poisson, StudentT
-from censored_gp.likelihoods.inverse import _from_order, _middle, _to_order, invert
-from quick import quick
+from censored_gp.likelihoods.quantiles import _from_order, _middle, _to_order, invert
+from support.quick import quick
 
 INF = np.inf
 

@@ -11,7 +11,7 @@ from censored_gp.likelihoods import (
     PaperNegativeBinomial,
     Poisson,
 )
-from censored_gp.likelihoods.shares import given_share, knows_shares
+from censored_gp.likelihoods.partial import given_share, knows_shares
 
 COUNTS = np.arange(3000.0)
 CASES = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from censored_gp.paper import aims, gaps, models, new_york, synthetic, table1, table4
-from made_up import made_up
+from support.made_up import made_up
 
 RUNS = [*table4.runs(1), *gaps.runs(1)]
 OTHERS = {"observed": 0.3, "either": 0.31, "limits": 0.32, "limits either": 0.33}

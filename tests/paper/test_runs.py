@@ -91,14 +91,14 @@ def test_workers_of_a_pool_have_one_thread_each(tmp_path):
 
 
 def threads_of_worker():
-    from workers import threads
+    from support.workers import threads
 
     return threads
 
 
 @pytest.mark.slow
 def test_a_worker_that_dies_does_not_end_the_study(tmp_path):
-    from workers import die
+    from support.workers import die
 
     study = Study("deaths", ("number",), (), die)
     rows = complete(study, [{"number": n} for n in range(2)], tmp_path, jobs=2)
@@ -108,7 +108,7 @@ def test_a_worker_that_dies_does_not_end_the_study(tmp_path):
 
 @pytest.mark.slow
 def test_a_study_goes_on_after_a_worker_has_died(tmp_path):
-    from workers import die_at_three
+    from support.workers import die_at_three
 
     study = Study("deaths", ("number",), ("number_again",), die_at_three)
     rows = complete(study, [{"number": n} for n in range(12)], tmp_path, jobs=2)
@@ -121,7 +121,7 @@ def test_a_study_goes_on_after_a_worker_has_died(tmp_path):
 
 @pytest.mark.slow
 def test_a_worker_does_runs_of_one_program_in_a_row(tmp_path):
-    from workers import who
+    from support.workers import who
 
     study = Study("who", ("program", "draw"), ("process",), who, varied=("draw",))
     runs = [{"program": p, "draw": d} for d in range(6) for p in "ab"]
@@ -186,7 +186,7 @@ def test_no_file_means_no_runs():
 
 STUDY_THAT_WAITS = """
 from pathlib import Path
-from workers import tell_who_and_wait
+from support.workers import tell_who_and_wait
 from censored_gp.paper.runs import Study, complete
 
 if __name__ == "__main__":

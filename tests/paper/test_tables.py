@@ -22,7 +22,7 @@ from censored_gp.paper import (
 from censored_gp.paper.page import verdict
 from censored_gp.paper.reproduce import write_page
 from censored_gp.paper.runs import Study, complete
-from made_up import made_up
+from support.made_up import made_up
 
 
 def best_is_last(run):

@@ -2,7 +2,7 @@
 
 import pytest
 
-import fitted
+from support import fitted
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,12 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
-import fitted
-from censored_gp import CensoredGP, metrics, plotting
+from censored_gp import CensoredGP, plotting
 from censored_gp.plotting.calibration import coverage_curve, pit_bars
 from censored_gp.plotting.parts import shares
+from censored_gp.prediction import metrics
 from censored_gp.report.charts import category_chart
 from censored_gp.report.series import series_of
+from support import fitted
 
 pytest.importorskip("matplotlib")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-import fitted
-from quick import compiling_quickly
+from support import fitted
+from support.quick import compiling_quickly
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import fitted
 from censored_gp import CensoredGP, report
-from censored_gp.frames import Layout
+from censored_gp.data.layout import Layout
 from censored_gp.report import facts, page, problems, series, words
+from support import fitted
 
 pytest.importorskip("vl_convert")
 pytestmark = pytest.mark.usefixtures("quickly")

@@ -54,7 +54,7 @@ def as_flags(column: Any, place: Place) -> Any:
     import pyarrow as pa
 
     # Imported when asked for: the help must not wait for it.
-    from censored_gp.tables import FLAG_WORDS
+    from censored_gp.data.tables import FLAG_WORDS
 
     pc = compute()
     column = _plain(column)

@@ -172,7 +172,7 @@ def _shape(wanted: Wanted, plan: Plan) -> tuple[int, int]:
 
 
 def _fit(ready: Ready, files: Files) -> Fitted:
-    from censored_gp.comparison import check_data
+    from censored_gp.estimator.analysis.compare import check_data
 
     wanted, plan, model = ready
     rows, outputs = _shape(wanted, plan)
@@ -191,7 +191,7 @@ def _fit(ready: Ready, files: Files) -> Fitted:
 
 def loaded(training: Training) -> Any:
     """Return the model of a file; what the file says itself may not be said by options as well."""
-    from censored_gp.files import load
+    from censored_gp.estimator.persistence import load
 
     given = [name for name in GIVEN if getattr(training, name)]
     if given:
@@ -207,7 +207,7 @@ def loaded(training: Training) -> Any:
 
 def _unfitted(training: Training) -> Any:
     """Return the model that the options describe."""
-    from censored_gp import presets
+    from censored_gp.estimator import presets
 
     name = training.model or USUAL_MODEL
     if name.lower() not in MODELS:

@@ -19,7 +19,7 @@ def inputs_of(model: Any) -> Any:
     """Return the inputs that a model was fitted to, a row for each of its rows, under their names.
 
     >>> from types import SimpleNamespace
-    >>> from censored_gp.inputs import read_inputs
+    >>> from censored_gp.data.inputs import read_inputs
     >>> inputs, columns = read_inputs({"depth": [0.1, 0.2, 0.7], "sky": ["dry", "wet", "dry"]})
     >>> inputs_of(SimpleNamespace(_inputs=inputs, columns_=columns)).to_pydict()
     {'depth': [0.1, 0.2, 0.7], 'sky': ['dry', 'wet', 'dry']}

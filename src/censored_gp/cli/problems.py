@@ -96,7 +96,7 @@ def located(
         raise
     except ValueError as error:
         # Imported when asked for: the help must not wait for it.
-        from censored_gp.tables import CELL
+        from censored_gp.data.tables import CELL
 
         words = str(error)
         if not words.startswith(only):

@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 
 from censored_gp.cli import memory
 from censored_gp.cli.arrow import require_pyarrow
-from censored_gp.cli.columns import (
-    as_flags,
-    as_input,
-    as_labels,
-    as_numbers,
-    as_time,
-    with_points,
-)
+from censored_gp.cli.columns import as_flags, as_input, as_labels, as_numbers, as_time, with_points
 from censored_gp.cli.csvs import CsvFile
 from censored_gp.cli.problems import BadInput
 from censored_gp.cli.times import check_zone

@@ -37,7 +37,7 @@ def side_by_side(keys: tuple[str, ...], tables: dict[str, Any]) -> Any:
     [{'t': 1, 'a': 2.0, 'a_low': 1.5}]
     """
     # Imported when asked for: the help must not wait for it.
-    from censored_gp.natives import names_of_ends
+    from censored_gp.data.tables import names_of_ends
 
     each = {end: as_arrow(table) for end, table in tables.items()}
     first = next(iter(each.values()))

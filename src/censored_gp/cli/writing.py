@@ -76,7 +76,7 @@ def write_text(text: str, target: str | None) -> None:
     if target in (None, "-"):
         typer.echo(text)
         return
-    from censored_gp.files import replacing
+    from censored_gp.estimator.persistence import replacing
 
     with replacing(str(target)) as draft:
         draft.write_text(text, encoding="utf-8")
@@ -84,7 +84,7 @@ def write_text(text: str, target: str | None) -> None:
 
 def _write_file(arrow: Any, path: Path) -> None:
     # Imported when asked for: it is slow to load.
-    from censored_gp.files import replacing
+    from censored_gp.estimator.persistence import replacing
 
     with replacing(path) as draft:
         if path.suffix.lower() in (".parquet", ".pq"):

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from scipy.special import expit
 
-from censored_gp.observations import Observations
+from censored_gp.data.observations import Observations
 from censored_gp.simulate.world import PartlySeen
 
 Cells: TypeAlias = Float[np.ndarray, "N D"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from censored_gp.inference.report import Report
-from censored_gp.inference.task import Task
-from censored_gp.posterior import Posterior
+from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.result import Report, Task
 
 ENGINES = ("natural", "svi", "nuts")
 """Each is a module of this package with ``fit(task, settings) -> (posterior, report)``."""

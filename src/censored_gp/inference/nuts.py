@@ -21,14 +21,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
-from censored_gp.inference.elbo import largest_share_left_out
+from censored_gp.inference.elbo import Terms, collect_terms, largest_share_left_out
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.report import Report
-from censored_gp.inference.task import Task
-from censored_gp.inference.terms import Terms, collect_terms
-from censored_gp.linalg import cholesky
-from censored_gp.posterior import DrawnPosterior, Latent, Posterior, Weights, functions_of
-from censored_gp.prior import Geometry, geometry
+from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, Weights, functions_of
+from censored_gp.inference.result import Report, Task
+from censored_gp.model.linalg import cholesky
+from censored_gp.model.lmc import Geometry, geometry
 
 try:
     import blackjax

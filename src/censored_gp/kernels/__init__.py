@@ -13,17 +13,14 @@ from censored_gp.kernels.base import (
     distinct_rows,
     hyperparameter,
 )
-from censored_gp.kernels.families import (
+from censored_gp.kernels.others import Constant, Linear, Periodic, White
+from censored_gp.kernels.stationary import (
     RBF,
-    Constant,
-    Linear,
     Matern12,
     Matern32,
     Matern52,
-    Periodic,
     RationalQuadratic,
     Stationary,
-    White,
 )
 
 __all__ = [

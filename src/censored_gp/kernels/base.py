@@ -20,8 +20,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from censored_gp.inputs import Columns, duration_hours
-from censored_gp.kernels.spacing import phase, spread
+from censored_gp.data.inputs import Columns, duration_hours, phase, spread
 
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
 OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]

@@ -15,11 +15,11 @@
 
 from censored_gp.likelihoods.base import Likelihood, Parameter
 from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
-from censored_gp.likelihoods.fractions import Bernoulli, Beta
-from censored_gp.likelihoods.kinds import KINDS
 from censored_gp.likelihoods.positive import Exponential, Gamma, LogNormal, Weibull
 from censored_gp.likelihoods.real import Gaussian, StudentT
 from censored_gp.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support
+from censored_gp.likelihoods.truncation import KINDS
+from censored_gp.likelihoods.unit import Bernoulli, Beta
 
 FAMILIES: dict[str, type[Likelihood]] = {
     "gaussian": Gaussian,

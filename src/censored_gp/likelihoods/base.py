@@ -13,14 +13,17 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from censored_gp.likelihoods.bounds import bound_tails, log_between
-from censored_gp.likelihoods.inverse import invert
-from censored_gp.likelihoods.kinds import KINDS
+from censored_gp.likelihoods.links import LINKS, Link, as_link
+from censored_gp.likelihoods.quadrature import gauss_hermite
+from censored_gp.likelihoods.quantiles import invert
+from censored_gp.likelihoods.special.elementary import log1mexp, log_ndtr
+from censored_gp.likelihoods.special.interval import (
+    log_count_interval,
+    log_difference,
+    log_interval,
+)
 from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Support
-from censored_gp.links import LINKS, Link, as_link
-from censored_gp.quadrature import gauss_hermite
-from censored_gp.tails import log1mexp, log_count_interval, log_interval, log_ndtr
-from censored_gp.tails.interval import log_difference
+from censored_gp.likelihoods.truncation import KINDS, bound_tails, log_between
 
 Values = Float[Array, "*#batch"]
 """Numbers that broadcast with one another."""

@@ -10,16 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite
-from censored_gp.likelihoods.between import Moments, moments_between
-from censored_gp.likelihoods.kinds import open_kinds
+from censored_gp.likelihoods.special.beta import log_negative_binomial, log_odds_tails
+from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
+from censored_gp.likelihoods.special.share import log_share
 from censored_gp.likelihoods.support import COUNTS, REAL, Support
-from censored_gp.tails import (
-    log_gamma_tails,
-    log_negative_binomial,
-    log_odds_tails,
-    log_poisson,
-    log_share,
-)
+from censored_gp.likelihoods.truncation import Moments, moments_between, open_kinds
 
 
 class Poisson(Likelihood):

@@ -11,17 +11,11 @@ from jax.scipy.special import gammaln, ndtri
 from jaxtyping import Array, Float, Key
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
-from censored_gp.likelihoods.kinds import open_kinds
-from censored_gp.likelihoods.powers import moments_by_powers
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, log1mexp, log_ndtr
+from censored_gp.likelihoods.special.gamma import log_gamma_kernel, log_gamma_tails
+from censored_gp.likelihoods.special.normal import log_normal_interval
 from censored_gp.likelihoods.support import POSITIVE, Support
-from censored_gp.tails import (
-    log1mexp,
-    log_gamma_kernel,
-    log_gamma_tails,
-    log_ndtr,
-    log_normal_interval,
-)
-from censored_gp.tails.elementary import HALF_LOG_2PI
+from censored_gp.likelihoods.truncation import moments_by_powers, open_kinds
 
 
 class LogNormal(Likelihood):

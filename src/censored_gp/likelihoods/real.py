@@ -10,22 +10,11 @@ import numpy as np
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Key
 
-from censored_gp.likelihoods.base import (
-    MOMENT_NODES,
-    Likelihood,
-    Parameter,
-    Values,
-    finite,
-    spread,
-)
+from censored_gp.likelihoods.base import MOMENT_NODES, Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.special.beta import log_student, log_student_tails
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, log_ndtr
+from censored_gp.likelihoods.special.normal import log_normal_interval
 from censored_gp.likelihoods.support import REAL, Support
-from censored_gp.tails import (
-    log_ndtr,
-    log_normal_interval,
-    log_student,
-    log_student_tails,
-)
-from censored_gp.tails.elementary import HALF_LOG_2PI
 
 FAR, NARROW = 20.0, 0.1
 """Bounds so far out, or so near to each other (standard deviations), make closed forms cancel."""

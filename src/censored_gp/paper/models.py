@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from censored_gp import metrics, presets
-from censored_gp.estimator import CensoredGP
+from censored_gp.data.observations import Observations
+from censored_gp.estimator import presets
+from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.kernels import RBF, Kernel, Periodic
 from censored_gp.likelihoods import NegativeBinomial, Poisson
-from censored_gp.observations import Observations
-from censored_gp.predict import Prediction
+from censored_gp.prediction import metrics
+from censored_gp.prediction.predictive import Prediction
 
 __all__ = [
     "CRPS_DRAWS",

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from threadpoolctl import threadpool_limits
 
-from censored_gp.bounds import odds_of_limits
+from censored_gp.data.observations import Observations, odds_of_limits
 from censored_gp.datasets import (
     CensoredDemand,
     four_stations,
@@ -21,7 +21,6 @@ from censored_gp.datasets import (
     two_stations,
     with_independent_limits,
 )
-from censored_gp.observations import Observations
 from censored_gp.paper.models import (
     IGNORING,
     NATURAL,

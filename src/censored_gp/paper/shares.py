@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp import metrics
 from censored_gp.paper.models import MODELS, build, coverage, point_scores, seen_by
 from censored_gp.paper.runs import Row, Settings, Study, good
 from censored_gp.paper.synthetic import FIRST_DRAW, world
+from censored_gp.prediction import metrics
 
 __all__ = ["DRAWS", "SHARES", "STUDY", "by_share", "pit_shares", "runs"]
 

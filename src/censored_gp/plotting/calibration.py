@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.metrics import PIT
 from censored_gp.plotting.outputs import place_of
 from censored_gp.plotting.style import colours_on, new_axes
+from censored_gp.prediction.metrics import PIT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

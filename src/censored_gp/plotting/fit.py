@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from censored_gp.data.tables import listed
 from censored_gp.plotting.parts import words_of
 from censored_gp.plotting.style import colours_on, new_axes
-from censored_gp.tables import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def _matrix(
     model: Any, role: str, kernel: int | None
 ) -> tuple[Float[np.ndarray, "D D"], tuple[str, ...], str]:
     """Return correlations, names of the outputs, and a title."""
-    from censored_gp.summary import prior_correlation
+    from censored_gp.estimator.summary import prior_correlation
 
     prior, names = model.posterior_.model, model.output_names_
     if kernel is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censored_gp.natives import open_table, plain
+from censored_gp.data.tables import open_table, plain
 from censored_gp.plotting.style import colours_on, new_axes
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.observations import Observations
+from censored_gp.data.observations import Observations
 from censored_gp.plotting.style import colours_on, new_axes
-from censored_gp.predict import Prediction
+from censored_gp.prediction.predictive import Prediction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,11 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from censored_gp.inputs import Columns
+from censored_gp.data.inputs import Columns
+from censored_gp.data.tables import listed
+from censored_gp.inference.posterior import Posterior
 from censored_gp.kernels import Kernel
+from censored_gp.model.compilation import in_float64
 from censored_gp.plotting.outputs import (
     categories_of,
     category_axis,
@@ -20,9 +23,6 @@ from censored_gp.plotting.outputs import (
     time_axis,
 )
 from censored_gp.plotting.style import colours_on, new_axes, require_matplotlib
-from censored_gp.posterior import Posterior
-from censored_gp.runtime import in_float64
-from censored_gp.tables import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

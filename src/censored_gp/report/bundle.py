@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from censored_gp.files import replacing
-from censored_gp.runtime import cache_folder
+from censored_gp.estimator.persistence import replacing
+from censored_gp.model.compilation import cache_folder
 
 __all__ = ["javascript", "make_beside", "require_altair"]
 

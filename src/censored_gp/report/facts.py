@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp import metrics
-from censored_gp.comparison import MODELS, compare
+from censored_gp.estimator.analysis.compare import MODELS, compare
+from censored_gp.estimator.summary import paper_name
 from censored_gp.plotting.calibration import LEVELS, coverage_curve, pit_bars
 from censored_gp.plotting.lost import columns_of_table
+from censored_gp.prediction import metrics
 from censored_gp.report.problems import data_problems
 from censored_gp.report.series import Series, series_of
-from censored_gp.summary import paper_name
 
 __all__ = ["Calibration", "Facts", "Lost", "gather"]
 

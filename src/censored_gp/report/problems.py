@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from censored_gp.cautions import of_censoring
+from censored_gp.estimator.analysis.diagnose import of_censoring
 
 __all__ = ["data_problems"]
 

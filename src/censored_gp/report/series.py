@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from censored_gp.observations import Observations
+from censored_gp.data.observations import Observations
 from censored_gp.plotting.outputs import categories_of, positions, spread_out
 
 __all__ = ["Series", "rows_to_draw", "series_of"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from censored_gp.data.tables import listed
+from censored_gp.estimator.summary import paper_name
 from censored_gp.plotting.parts import words_of
 from censored_gp.report.facts import Facts
-from censored_gp.summary import paper_name
-from censored_gp.tables import listed
 
 __all__ = ["amount", "cards", "code", "what_was_done", "what_was_drawn"]
 

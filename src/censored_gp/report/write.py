@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from censored_gp.files import replacing
+from censored_gp.estimator.persistence import replacing
 from censored_gp.report.bundle import make_beside, require_altair
 from censored_gp.report.facts import gather
 from censored_gp.report.page import page

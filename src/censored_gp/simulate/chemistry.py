@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.observations import Observations
+from censored_gp.data.observations import Observations
 from censored_gp.simulate.common import Cells
 from censored_gp.simulate.world import Table, World
 

@@ -85,7 +85,7 @@ def _coregionalized(
 ) -> Cells:
     """Draw two functions of unit variance from an LMC whose kernels all correlate them alike."""
     # Imported when a pair is drawn: it brings JAX, which no other world needs.
-    from censored_gp.runtime import blas_threads_for
+    from censored_gp.model.compilation import blas_threads_for
 
     mixing = np.linalg.cholesky([[1.0, correlation], [correlation, 1.0]])
     total = np.zeros((len(x), 2))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from censored_gp.observations import Observations
+from censored_gp.data.observations import Observations
 from censored_gp.simulate.common import Cells
 
 Table: TypeAlias = dict[str, Shaped[np.ndarray, " N"]]

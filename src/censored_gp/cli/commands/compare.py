@@ -54,7 +54,7 @@ def compare(
     """
     check_target(output, reads=(file,))
     names = _names(models, training)
-    from censored_gp.comparison import compare as compare_models
+    from censored_gp.estimator.analysis.compare import compare as compare_models
 
     arguments, model, place = _data(file, training, files)
     families = split_names(likelihoods) or (model.likelihood,)

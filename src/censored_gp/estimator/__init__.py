@@ -1,0 +1,1 @@
+"""`CensoredGP`, its presets, settings, files, and functions of a fitted model."""

@@ -1,0 +1,1 @@
+"""Functions of a fitted model: lost demand, forecasts, diagnosis, comparison."""

@@ -1,0 +1,420 @@
+"""Is the model any good? Cells are held out, predicted, and compared with what is known of them.
+
+A censored cell that was held out still says something: the prediction must put enough of its
+probability where the cell can have been. So all held-out cells (but what may be a share) are
+scored by the log probability of what is known of them, and their probability integral transforms
+are intervals, as those of counts are. The same is done with a model that takes records at their
+word and with one that never sees a censored cell, to tell what heeding the bounds is worth.
+
+What records cannot tell, in sentences: outputs, and hours of the week, seldom seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from censored_gp.data import validation as targets
+from censored_gp.data.observations import Observations
+from censored_gp.estimator.analysis.lost_demand import WEEKDAYS
+from censored_gp.estimator.settings import engine_settings
+from censored_gp.inference import Task, infer
+from censored_gp.inference.elbo import Problem, Terms
+from censored_gp.inference.model_search import best_fit
+from censored_gp.model.compilation import float64
+from censored_gp.model.model import Model
+from censored_gp.model.starting_values import design_for, freedom_of, starting_models
+from censored_gp.prediction import metrics
+from censored_gp.prediction.predictive import Prediction
+
+MANY = 0.5
+"""Share of censored cells of an output that is worth a word."""
+
+
+ALWAYS = 0.05
+"""Share of the hours of the week (or of its days) that may be censored every time."""
+
+
+LEAST = 3
+"""Weeks in which an hour must have been for it to be said that it is censored every time."""
+
+
+MORE_THAN_CHANCE = 3.0
+"""How many times as many such hours there must be as there would be were flags dealt at random."""
+
+
+DAY, WEEK = 24, 168
+
+
+SHARE = (
+    " If it is a count that stopped at a random moment of its period, say so: with a family of "
+    'counts, side="share" takes it for a share, and side="share_or_limit" for what may be one.'
+)
+
+
+EITHER = " It also rests on a share being as likely as a limit."
+
+
+def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = None) -> list[str]:
+    """Return where levels rest on the model more than on data, output by output.
+
+    >>> for said in of_censoring(Observations.from_flags([3, 5, 5], [0, 1, 1])):
+    ...     print(said)
+    Output 'y': 67% of its cells are censored. Its level rests more on the model than on data: ...
+    """
+    # What lies between two bounds speaks of the level, and so does a share, if it is one.
+    either = known.is_share_or_limit
+    hidden = (known.is_right | known.is_left) & (~known.is_share | either)
+    found = []
+    for d, name in enumerate(known.names):
+        seen = ~known.is_missing[:, d]
+        share = float(hidden[seen, d].mean()) if seen.any() else 0.0
+        if share > MANY:
+            found.append(
+                f"Output {name!r}: {share:.0%} of its cells are censored. Its level rests more on "
+                "the model than on data: trust differences in time more than the level itself."
+            )
+        elif times is not None and (said := _of_slots(hidden[seen, d], times[seen])):
+            # Only of what is at least so much can a share have been seen.
+            hint = SHARE if known.is_right[hidden[:, d], d].all() else ""
+            found.append(f"Output {name!r}: {said}{EITHER if either[:, d].any() else hint}")
+    return found
+
+
+def _of_slots(hidden: Bool[np.ndarray, " K"], times: Shaped[np.ndarray, " K"]) -> str:
+    """Return that hours of the week (of daily records: days) are censored every time, if so."""
+    # Weeks begin on Mondays, and the first day of counting was a Thursday.
+    hours = times.astype("datetime64[h]").astype(np.int64) + 3 * DAY
+    daily = len(np.unique(hours % DAY)) <= 1
+    slots, number = (hours % WEEK // DAY, 7) if daily else (hours % WEEK, WEEK)
+    weeks = np.bincount(np.unique(hours // WEEK * number + slots) % number, minlength=number)
+    often = weeks >= LEAST
+    always = often & (np.bincount(slots, ~hidden, number) == 0)
+    by_chance = float(np.sum(hidden.mean() ** weeks[often])) if often.any() else 0.0
+    if always.sum() <= max(ALWAYS * often.sum(), MORE_THAN_CHANCE * by_chance):
+        return ""
+    first, count = int(np.argmax(always)), int(always.sum())
+    what, example = "hours", f"{WEEKDAYS[first // DAY]} {first % DAY}:00"
+    if daily:
+        what, example = "days", WEEKDAYS[first]
+    return (
+        f"{count} of {often.sum()} {what} of the week {'is' if count == 1 else 'are'} censored "
+        f"every time, such as {example}. What is said of the values there rests on other {what} "
+        "and on the model, and goes too far beyond the bounds if the bounds rose and fell with "
+        "the values."
+    )
+
+
+Cells = Float[np.ndarray, "N D"]
+
+
+THIS, NAIVE, EXACT = "this model", "ignores censoring", "exact cells only"
+
+
+LEVEL = 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """How well held-out cells were predicted, and what to think of it.
+
+    `rows` is a table with the scores of each model and output; `warnings` are sentences, none if
+    nothing is wrong. `prediction` and `truth` are there to draw pictures of.
+    """
+
+    rows: Any
+    warnings: tuple[str, ...]
+    scores: dict[str, dict[str, dict[str, float]]]
+    prediction: CrossPrediction
+    truth: Observations
+
+    @property
+    def pit(self) -> metrics.PIT:
+        """Probability integral transforms of the held-out cells: uniform if all is well."""
+        return metrics.pit(self.prediction, self.truth)
+
+    def __str__(self) -> str:
+        said = "\n".join(f"- {warning}" for warning in self.warnings)
+        return f"{self.rows}\n{said or 'Nothing is wrong as far as held-out cells can tell.'}"
+
+
+class CrossPrediction:
+    """Predictions of all cells, each by the model that has not seen it."""
+
+    def __init__(self, parts: Sequence[Prediction], fold: Int[np.ndarray, "N D"]) -> None:
+        self._parts, self._fold = parts, fold
+        self.names, self.discrete = parts[0].names, parts[0].discrete
+
+    def _chosen(self, each: Sequence[Float[np.ndarray, "... N D"]]) -> Any:
+        stacked = np.stack(each)
+        return np.choose(self._fold, stacked) if stacked.ndim == 3 else np.stack(
+            [np.choose(self._fold, stacked[:, p]) for p in range(stacked.shape[1])]
+        )  # fmt: skip
+
+    @property
+    def mean(self) -> Float[np.ndarray, "N D"]:
+        """Expected value of each cell."""
+        return self._chosen([part.mean for part in self._parts])
+
+    def quantile(self, level: Any) -> Float[np.ndarray, "... N D"]:
+        """Return quantiles; a list of levels gives a leading axis."""
+        return self._chosen([part.quantile(level) for part in self._parts])
+
+    def interval(self, probability: float = LEVEL) -> tuple[Cells, Cells]:
+        """Return both ends of central intervals."""
+        return tuple(self._chosen([np.stack(part.interval(probability)) for part in self._parts]))
+
+    def cdf(self, y: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+        """Return P(Y <= y)."""
+        return self._chosen([part.cdf(y) for part in self._parts])
+
+    def log_probability(
+        self, lower: Float[np.ndarray, "N D"], upper: Float[np.ndarray, "N D"]
+    ) -> Float[np.ndarray, "N D"]:
+        """Return log P(lower <= Y <= upper), the log density where they are equal."""
+        return self._chosen([part.log_probability(lower, upper) for part in self._parts])
+
+
+def hold_out(
+    known: Observations,
+    folds: int,
+    times: Shaped[np.ndarray, " N"] | None = None,
+    seed: int = 0,
+) -> Int[np.ndarray, "N D"]:
+    """Return the fold in which each cell is held out: whole days if there are times, else rows.
+
+    Hours of one day resemble each other, so that a day must be held out as a whole. The days of
+    each output are dealt out on their own: what other outputs did on a day may be used.
+
+    >>> fold = hold_out(Observations.exact([[1.0], [2.0], [3.0], [4.0]]), 2)
+    >>> sorted(fold[:, 0].tolist())
+    [0, 0, 1, 1]
+    """
+    if not isinstance(folds, int | np.integer) or folds < 2:
+        raise ValueError(f"folds: found {folds!r}. Accepted is a whole number, 2 or more.")
+    rows, outputs = known.shape
+    block = np.arange(rows)
+    if times is not None:
+        days, of_day = np.unique(times.astype("datetime64[D]"), return_inverse=True)
+        block = of_day if len(days) >= 2 * folds else block
+    count, rng = int(block.max()) + 1, np.random.default_rng(seed)
+    dealt = [rng.permutation(np.arange(count) % folds)[block] for _ in range(outputs)]
+    return np.stack(dealt, axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _HeldOut(Task):
+    """A task in which some cells count for nothing.
+
+    They keep their places, so that all folds, and the fit to all cells, share a compiled program.
+    """
+
+    hidden: Any = None
+
+    def problem(self, model: Model) -> Problem:
+        """Lay out the cells, those that are hidden without weight."""
+        whole = super().problem(model)
+        outputs = {role: np.array(lmc.outputs) for role, lmc in model.priors.items()}
+        return dataclasses.replace(
+            whole, terms=tuple(self._weighed(part, outputs[part.roles[0]]) for part in whole.terms)
+        )
+
+    def _weighed(self, part: Terms, outputs: Int[np.ndarray, " D"]) -> Terms:
+        counts = ~self.hidden[part.row, outputs[part.column[:, 0]]]
+        return dataclasses.replace(part, weight=part.weight * counts)
+
+
+def cross_predict(
+    model: Any,
+    fold: Int[np.ndarray, "N D"],
+    hidden: Bool[np.ndarray, "N D"] | None = None,
+    use_censoring: bool = True,
+) -> CrossPrediction:
+    """Predict every cell by a model that has not seen it, nor cells that are `hidden`.
+
+    Each refit starts afresh: what was fitted to all cells would tell it of those held out.
+    """
+    always = np.zeros(fold.shape, dtype=bool) if hidden is None else hidden
+    each = range(int(fold.max()) + 1)
+    return CrossPrediction([_refit(model, always | (fold == k), use_censoring) for k in each], fold)
+
+
+def _refit(model: Any, hidden: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
+    """Fit again without some cells."""
+    likelihoods, known = model.posterior_.model.likelihoods, model.observations_
+    seen = known if use_censoring else targets.as_seen(known, likelihoods)
+    inner = model.units_.apply(targets.within_support(seen, likelihoods))
+    settings = model.get_params(deep=False)
+    with float64():
+        models = _fresh_starts(model, inner, hidden)
+        task = _HeldOut(
+            models[-1],
+            inner,
+            model._inputs,
+            settings["inducing_tolerance"],
+            settings["max_inducing"],
+            **freedom_of(
+                settings["kernels"], model.columns_, model._inputs, settings["max_inducing"]
+            ),
+            hidden=hidden,
+        )
+        # The other engines would take many times longer for about the same answer.
+        run, chosen = partial(infer, "natural"), engine_settings("natural", None, None, 0)
+        posterior, _ = best_fit(run, task, models, chosen)
+    return Prediction(posterior, model.units_, model._inputs, model.output_names_)
+
+
+def _fresh_starts(model: Any, inner: Observations, hidden: Bool[np.ndarray, "N D"]) -> list[Model]:
+    """Return the models to try, with starting values by the cells that are not hidden."""
+    likelihoods, values = model.posterior_.model.likelihoods, inner.values()
+    left = np.where(hidden, np.nan, values)
+    # An output of which nothing is left must start somewhere.
+    left = np.where(np.isnan(left).all(axis=0), values, left)
+    settings = model.get_params(deep=False)
+    return starting_models(design_for(settings, likelihoods, model.columns_, model._inputs), left)
+
+
+def scored(
+    prediction: CrossPrediction, truth: Observations, level: float = LEVEL
+) -> dict[str, dict[str, float]]:
+    """Return scores by output, with a last row named "all".
+
+    `cells` are all that were scored, `exact` those of known value. `nlpd` is the mean negative
+    log probability of what is known of a cell; `mae` and `r2` are of exact cells; `coverage` is
+    the share of cells inside their intervals; `pit_deviation` is how far the transforms are from
+    uniform.
+    """
+    exact = np.where(truth.is_exact, truth.lower, np.nan)
+    log_scores = metrics.nlpd_cells(prediction, truth)
+    each, all_ = (metrics.coverage(prediction, truth, level, per_output=p) for p in (True, False))
+    pit = metrics.pit(prediction, truth)
+    errors = np.abs(prediction.mean - exact)
+    squared = metrics.r2(prediction, exact, per_output=True)
+    table = {}
+    for d, name in enumerate(truth.names):
+        own = metrics.PIT(pit.lower[:, d : d + 1], pit.upper[:, d : d + 1])
+        table[name] = _row(log_scores[:, d], errors[:, d], squared[d], each.expected[d], own)
+    table["all"] = _row(log_scores, errors, _nanmean(squared), all_.expected, pit)
+    return table
+
+
+def _row(log_scores: Any, errors: Any, r2: Any, inside: Any, pit: metrics.PIT) -> dict[str, float]:
+    return {
+        "cells": int(np.sum(~np.isnan(log_scores))),
+        "exact": int(np.sum(~np.isnan(errors))),
+        "nlpd": _nanmean(log_scores),
+        "mae": _nanmean(errors),
+        "r2": float(r2),
+        "coverage": float(inside),
+        "pit_mean": _nanmean(pit.mid()),
+        "pit_deviation": pit.deviation(),
+    }
+
+
+def _nanmean(values: Any) -> float:
+    known = np.asarray(values)[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def diagnose(
+    model: Any, folds: int, times: Shaped[np.ndarray, " N"] | None, seed: int = 0
+) -> tuple[dict[str, Any], Any]:
+    """Return the scores of the model and of the two that heed the bounds less, and predictions."""
+    known = model.observations_
+    fold = hold_out(known, folds, times, seed)
+    censored = ~known.is_exact & ~known.is_missing
+    predictions = {THIS: cross_predict(model, fold, use_censoring=model.use_censoring)}
+    if model.use_censoring and censored.any():
+        predictions[NAIVE] = cross_predict(model, fold, use_censoring=False)
+        if all((known.is_exact & (fold != k)).any(axis=0).all() for k in range(folds)):
+            predictions[EXACT] = cross_predict(model, fold, hidden=censored)
+    return {name: scored(found, known) for name, found in predictions.items()}, predictions[THIS]
+
+
+def columns_of(scores: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
+    """Return scores as columns of a table: model, output, and one for each score."""
+    flat = [(m, o, row) for m, table in scores.items() for o, row in table.items()]
+    columns: dict[str, Any] = {"model": [m for m, _, _ in flat], "output": [o for _, o, _ in flat]}
+    return columns | {name: [row[name] for _, _, row in flat] for name in flat[0][2]}
+
+
+def warnings_of(
+    scores: dict[str, dict[str, dict[str, float]]],
+    model: Any,
+    times: Shaped[np.ndarray, " N"] | None = None,
+    level: float = LEVEL,
+) -> tuple[str, ...]:
+    """Return what is wrong, in sentences that say what could be done."""
+    own = scores[THIS]
+    # Who takes records at their word goes nowhere beyond them.
+    clock = times if model.use_censoring else None
+    found = [*_of_fit(model), *of_censoring(model.observations_, clock)]
+    if own["all"]["cells"] == 0:
+        found.append(
+            "No cell could be scored, as all that were seen may be shares of the truth: nothing is "
+            "known for or against the model. Some cells that were seen whole would tell."
+        )
+    discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
+    for name in model.output_names_:
+        shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())
+        said = _of_row(own[name], level, discrete, shares)
+        found += [f"Output {name!r}: {words}" for words in said]
+    return tuple(found + _of_rivals(scores))
+
+
+def _of_fit(model: Any) -> list[str]:
+    report: Any = getattr(model, "report_", None)
+    return [] if report is None or report.converged else [report.message]
+
+
+def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0) -> list[str]:
+    """Return what the scores of one output say against the model; `shares` were not scored."""
+    found, cells = [], max(1.0, row["cells"])
+    noise = 2 * np.sqrt(level * (1 - level) / cells) + 0.02
+    if row["coverage"] < level - noise:
+        found.append(
+            f"its {level:.0%} intervals hold only {row['coverage']:.0%} of the cells held out: "
+            "they are too narrow. Try heteroscedastic=True, a family with heavier tails "
+            "(student_t, negative_binomial), or inputs that explain more."
+        )
+    # Intervals of counts are whole numbers, and hold more than they promise.
+    if row["coverage"] > level + noise and not discrete:
+        found.append(
+            f"its {level:.0%} intervals hold {row['coverage']:.0%} of the cells held out: they are "
+            "too wide."
+        )
+    if row["pit_deviation"] > 1.63 / np.sqrt(cells) + 0.03:
+        low = row["pit_mean"] > 0.5
+        shift = abs(row["pit_mean"] - 0.5) > 0.04
+        what = f"too {'low' if low else 'high'} on the whole" if shift else "of another shape"
+        found.append(
+            f"its predictions are {what} compared with the cells held out (their transforms are "
+            f"{row['pit_deviation']:.2f} from uniform). Try another family with compare(...)."
+        )
+    # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
+    if row["r2"] < 0 and row["exact"] > 0.7 * (cells + shares):
+        found.append(
+            "its exact cells would have been predicted better by their mean. Are the inputs the "
+            "right ones?"
+        )
+    return found
+
+
+def _of_rivals(scores: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """Return which of the simpler models predicts what is known of held-out cells better."""
+    own = scores[THIS]["all"]["nlpd"]
+    words = {
+        NAIVE: "A model that takes records at their word",
+        EXACT: "A model that leaves out censored cells",
+    }
+    return [
+        f"{said} predicts the cells held out better (by {own - scores[name]['all']['nlpd']:.3f} "
+        "per cell in log score). Are the flags right, and does censoring hide what it should?"
+        for name, said in words.items()
+        if name in scores and scores[name]["all"]["nlpd"] < own - 0.01
+    ]

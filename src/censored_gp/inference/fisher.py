@@ -1,0 +1,242 @@
+"""The curvature of the bound in the hyper-parameters: Fisher information of the sites' evidence.
+
+Given the sites, their evidence is that of a Gaussian y ~ N(m, S) with S = Psi Psi' + Lambda^-1, so
+the expected curvature in two hyper-parameters is the classical
+
+    F_ij = tr(S^-1 dS_i S^-1 dS_j) / 2 + dm_i' S^-1 dm_j,    dS = dPsi Psi' + Psi dPsi',
+
+and all of it can be had from the weights, with C = P^-1 and no matrix over rows:
+
+    tr(S^-1 dS_i S^-1 dS_j) / 2 = tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)),
+    A_i = Psi' S^-1 dPsi_i = C T_i,    dPsi_j' S^-1 dPsi_i = dPsi_j' Lambda dPsi_i - T_j' C T_i,
+
+where T_i = Psi' Lambda dPsi_i. Psi is linear in the mixing coefficients, and a hyper-parameter of a
+kernel acts on the columns of that kernel alone, so F is made of sums over the columns of two
+kernels at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import combinations_with_replacement
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
+
+from censored_gp.inference.elbo import Problem, Roles
+from censored_gp.inference.posterior import Sites, Weights, of_functions
+from censored_gp.model.compilation import AnyArray
+from censored_gp.model.inducing import Inducing
+from censored_gp.model.lmc import LMC, features_and_slopes, loadings, slopes_of
+
+Vector = Float[np.ndarray, "P"]
+
+
+def to_vector(tree: PyTree) -> Vector:
+    """Put all leaves of a tree in one vector."""
+    return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)])
+
+
+def from_vector(vector: Vector, like: PyTree) -> PyTree:
+    """Undo :func:`to_vector`."""
+    leaves, structure = jax.tree.flatten(like)
+    ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
+    parts = np.split(vector, ends)
+    shaped = [part.reshape(np.shape(leaf)) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(structure, shaped)
+
+
+MOST_COUPLED = 4
+"""Outputs of a block up to which the information that two of them share is looked at."""
+
+
+class Information(NamedTuple):
+    """Fisher information of one role that varies.
+
+    ``loading`` is about the coefficients c_{d,l,q,r} by which output d sees, in rank r, the
+    features of kernel q (l = 0) and their slopes in its hyper-parameters (l > 0), for each pair of
+    outputs in ``pairs_of``; ``mean`` is about the outputs' means.
+    """
+
+    loading: Float[AnyArray, "B E L Q R L Q R"]
+    mean: Float[AnyArray, "B D D"]
+
+
+def pairs_of(outputs: int) -> Int[np.ndarray, "E 2"]:
+    """Return the pairs of outputs whose information is computed: all, or of each with itself."""
+    if outputs > MOST_COUPLED:
+        return np.repeat(np.arange(outputs)[:, None], 2, axis=1)
+    return np.array(list(combinations_with_replacement(range(outputs), 2)))
+
+
+def role_information(
+    free: LMC,
+    sites: Sites,
+    weights: Weights,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Information:
+    """Return the information about one role that varies."""
+    wide = features_and_slopes(free, inducing, jnp.asarray(inputs), jitter)
+    of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
+    nugget = None if free.nugget is None else free.nugget.variance(inputs)
+    precision = jnp.asarray(of_functions(sites, nugget).precision)
+    return jax.vmap(of_block)(wide, loadings(free, inducing), precision, weights.covariance)
+
+
+def information(
+    free: Roles,
+    sites: dict[str, Sites],
+    weights: dict[str, Weights],
+    problem: Problem,
+    jitter: Float[AnyArray, ""],
+    of_role: Callable[..., Information] = role_information,
+) -> dict[str, Information]:
+    """Return the information about every role that varies, at given sites and q(v)."""
+    return {
+        role: of_role(free[role], sites[role], q, problem.inducing[role], problem.inputs, jitter)
+        for role, q in weights.items()
+    }
+
+
+def _of_block(
+    wide: Float[Array, "L N M"],
+    loading: Float[Array, "D R M"],
+    precision: Float[Array, "N D"],
+    covariance: Float[Array, "W W"],
+    sizes: tuple[int, ...],
+) -> Information:
+    """Return the information about one block; ``sizes`` are the columns of its kernels."""
+    about = _loading_information(wide, loading, precision, covariance, sizes)
+    return Information(about, _mean_information(wide[0], loading, precision, covariance))
+
+
+def _loading_information(
+    wide: Float[Array, "L N M"],
+    loading: Float[Array, "D R M"],
+    precision: Float[Array, "N D"],
+    covariance: Float[Array, "W W"],
+    sizes: tuple[int, ...],
+) -> Float[Array, "E L Q R L Q R"]:
+    """Return the information about the coefficients of one block, pair by pair of outputs."""
+    outputs, rank, size = loading.shape
+    rest = (jnp.eye(rank * size) - covariance).reshape(rank, size, rank, size)
+
+    def of_output(d: Int[Array, ""]) -> tuple[Float[Array, "..."], ...]:
+        gram = jnp.einsum("lnm,n,knj->lmkj", wide, precision[:, d], wide)
+        inward = loading[d][..., None, None] * gram[0]
+        carried = covariance @ inward.reshape(rank * size, -1)
+        return gram, inward, carried.reshape(inward.shape)
+
+    def of_pair(pair: Int[Array, "2"]) -> Float[Array, "L Q R L Q R"]:
+        d, e = pair
+        between = -jnp.einsum("rmlj,rmki->ljki", inward[d], carried[e])
+        between = between + jnp.where(d == e, 1.0, 0.0) * gram[d]
+        return _by_kernel(carried[d], carried[e], between, rest, sizes)
+
+    gram, inward, carried = jax.lax.map(of_output, jnp.arange(outputs))
+    return jax.lax.map(of_pair, jnp.asarray(pairs_of(outputs)))
+
+
+def _by_kernel(
+    carried: Float[Array, "R M L M"],
+    other: Float[Array, "R M L M"],
+    between: Float[Array, "L M L M"],
+    rest: Float[Array, "R M R M"],
+    sizes: tuple[int, ...],
+) -> Float[Array, "L Q R L Q R"]:
+    """Return tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)), summed over the kernels' columns.
+
+    The letters: slope l and rank r of one kernel (column j), slope k and rank s of another (i).
+    """
+    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
+    cells = jnp.einsum("silj,rjki->lrksji", carried, other)
+    cells = cells + jnp.einsum("ljki,rjsi->lrksji", between, rest)
+    return jnp.einsum("lrksjp,jq->lqrkps", cells @ member, member)
+
+
+def _mean_information(
+    phi: Float[Array, "N M"],
+    loading: Float[Array, "D R M"],
+    precision: Float[Array, "N D"],
+    covariance: Float[Array, "W W"],
+) -> Float[Array, "D D"]:
+    """Return 1_d' S^-1 1_e for every pair of outputs."""
+    inward = (loading * (precision.T @ phi)[:, None]).reshape(len(loading), -1)
+    return jnp.diag(jnp.sum(precision, axis=0)) - inward @ covariance @ inward.T
+
+
+def assemble(
+    free: Roles,
+    found: dict[str, Information],
+    scores: Mapping[str, Float[AnyArray, "B D"]],
+    nuggets: Mapping[str, Float[AnyArray, "B D J J"]],
+) -> Float[np.ndarray, "P P"]:
+    """Put the information of all roles in one matrix over the vector of hyper-parameters.
+
+    ``scores`` is the empirical information about the means of the roles without kernels,
+    ``nuggets`` that about nuggets.
+    """
+    count = len(to_vector(free))
+    # Where in the vector each number of every role is.
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(count), free))
+    total = np.zeros((count, count))
+    for role, own in scores.items():
+        index = places[role].mean.ravel()
+        total[index, index] = np.ravel(own)
+    for role, own in nuggets.items():
+        for at in np.ndindex(own.shape[:2]):
+            index = places[role].nugget.size[at]
+            total[np.ix_(index, index)] = np.asarray(own)[at]
+    for role, own in found.items():
+        for block, index in enumerate(places[role].mean):
+            total += _of_loadings(free[role], places[role], np.asarray(own.loading), block, count)
+            total[np.ix_(index, index)] += np.asarray(own.mean)[block]
+    return total
+
+
+def _of_loadings(
+    lmc: LMC, place: LMC, loading: Float[np.ndarray, "B E ..."], block: int, count: int
+) -> Float[np.ndarray, "P P"]:
+    """Turn the information about coefficients into that about one block's hyper-parameters."""
+    outputs, pairs = lmc.mean.shape[1], pairs_of(lmc.mean.shape[1])
+    slopes, kernels, rank = loading.shape[2:5]
+    turn = np.zeros((outputs, slopes, kernels, rank, count))
+    for q, (kernel, mixing, at) in enumerate(
+        zip(place.kernels, lmc.mixing, place.mixing, strict=True)
+    ):
+        d, r = np.indices(at[block].shape)
+        turn[d, 0, q, r, at[block]] = 1.0
+        for slope, position in enumerate(_positions(kernel, block)[: slopes - 1]):
+            turn[d, slope + 1, q, r, position] = np.asarray(mixing)[block]
+    turn = turn.reshape(outputs, -1, count)
+    total = np.zeros((count, count))
+    for (d, e), own in zip(pairs, loading[block], strict=True):
+        half = turn[d].T @ own.reshape(turn.shape[1], -1) @ turn[e]
+        total += half if d == e else half + half.T
+    _spread_shared(place, block, total)
+    return total
+
+
+def _positions(kernel: object, block: int) -> Int[np.ndarray, "K"]:
+    """Return where in the vector a block's hyper-parameters of one kernel are."""
+    leaves = [np.ravel(leaf[block]) for leaf in jax.tree.leaves(kernel)]
+    return np.concatenate(leaves) if leaves else np.zeros(0, dtype=int)
+
+
+def _spread_shared(place: LMC, block: int, total: Float[np.ndarray, "P P"]) -> None:
+    """Where a slope was taken along all hyper-parameters of a kernel, give each its curvature."""
+    positions = [_positions(kernel, block) for kernel in place.kernels]
+    most = max(map(len, positions))
+    if slopes_of(most) == most:
+        return
+    for own in positions:
+        if len(own):
+            curvature = total[own[0], own[0]]
+            total[own], total[:, own] = 0.0, 0.0
+            total[own, own] = curvature

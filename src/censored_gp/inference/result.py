@@ -1,0 +1,112 @@
+"""What every engine is given: the starting model, what was observed, and where.
+
+How an inference went, in words and figures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from censored_gp.data.observations import Observations
+from censored_gp.inference.elbo import Problem, Roles, collect_terms, pad_rows
+from censored_gp.kernels import Kernel
+from censored_gp.model.lmc import LMC, scale_lengthscales
+from censored_gp.model.model import Model, choose_inducing
+
+Progress = Callable[[str, int, int, float], None]
+"""Called with what is being done, steps done, steps at most, and the bound so far."""
+
+
+def silent(stage: str, done: int, most: int, bound: float) -> None:
+    """Say nothing: the progress function of quiet work."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Outcome of an inference."""
+
+    status: str
+    """``converged``, ``out of iterations``, ``stuck``, ``interrupted`` or ``diverged``."""
+    message: str
+    """The status as a sentence, with advice where something can be done."""
+    elbo: float
+    trace: tuple[float, ...]
+    """The bound after every evaluation, in the outputs' own units."""
+    site_steps: int = 0
+    hyper_steps: int = 0
+    notes: tuple[str, ...] = ()
+    """Other things worth knowing, such as a raised jitter."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the bound settled before the iterations ran out."""
+        return self.status == "converged"
+
+    def __str__(self) -> str:
+        return " ".join([f"{self.message} ELBO {self.elbo:.2f}.", *self.notes])
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A model at its starting values with the observations (in model units) and their inputs."""
+
+    model: Model
+    observations: Observations
+    inputs: Float[np.ndarray, "N C"]
+    tolerance: float = 1e-6
+    """Share of a kernel's variance that its inducing inputs may leave out; 0: none."""
+    most_inducing: int = 256
+    """Inducing inputs of one kernel at most."""
+    explore: bool = False
+    """Whether the starting lengthscales may be changed, by the bound, before the climb."""
+    spare: tuple[Kernel, ...] = ()
+    """Kernels of the means of which one may be taken up, if what was observed asks for it."""
+    progress: Progress = silent
+
+    def problem(self, model: Model) -> Problem:
+        """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
+        roles = {role: lmc.outputs for role, lmc in model.priors.items()}
+        return Problem(
+            pad_rows(self.inputs),
+            choose_inducing(model, self.inputs, self.tolerance, self.most_inducing),
+            collect_terms(self.observations, model.likelihoods, roles),
+            np.asarray(len(self.inputs)),
+        )
+
+    def with_priors(self, priors: Roles) -> Model:
+        """Return the model with other hyper-parameters."""
+        priors = jax.tree.map(np.asarray, priors)
+        return dataclasses.replace(self.model, priors=priors)
+
+    @property
+    def periodic(self) -> bool:
+        """Whether any kernel repeats itself."""
+        return any(_is_periodic(k) for lmc in self.model.priors.values() for k in lmc.kernels)
+
+    def starts(self, factors: tuple[float, ...]) -> list[Model]:
+        """Return the model with the lengthscales of its non-periodic kernels times each factor.
+
+        Periodic kernels start at the spacing of the data, which is as short as it can be.
+        """
+        if not self.explore:
+            return [self.model]
+        return [
+            self.with_priors({r: _scaled(lmc, f) for r, lmc in self.model.priors.items()})
+            for f in factors
+        ]
+
+
+def _scaled(lmc: LMC, factor: float) -> LMC:
+    """Return a role with the lengthscales of its non-periodic kernels multiplied."""
+    kernels = tuple(k if _is_periodic(k) else scale_lengthscales(k, factor) for k in lmc.kernels)
+    return dataclasses.replace(lmc, kernels=kernels)
+
+
+def _is_periodic(kernel: object) -> bool:
+    """Whether a kernel starts at the spacing of the data, being periodic."""
+    return hasattr(kernel, "period")

@@ -1,0 +1,58 @@
+"""Grids for expectations under independent Gaussians: Gauss-Hermite, or evenly spaced."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from jaxtyping import Float
+
+NODES = {0: 1, 1: 20, 2: 10, 3: 8}
+"""Nodes per dimension: fewer where the grid is a product of several."""
+
+
+EVEN_NODES = 128
+
+
+REACH = 8.0
+"""Standard deviations to which evenly spaced nodes reach."""
+
+
+@functools.cache
+def gauss_hermite(count: int) -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
+    """Return nodes z and weights w with sum(w f(z)) = E[f(Z)], Z ~ N(0, 1)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+@functools.cache
+def even() -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
+    """Return evenly spaced nodes and weights: as exact for smooth functions, and nowhere far apart.
+
+    So are mixtures over nodes smooth, too, whose components are narrow.
+    """
+    nodes = np.linspace(-REACH, REACH, EVEN_NODES)
+    weights = np.exp(-0.5 * nodes**2)
+    return nodes, weights / weights.sum()
+
+
+def grid(
+    varying: tuple[bool, ...], count: int | None = None, evenly: bool = False
+) -> tuple[Float[np.ndarray, "S J"], Float[np.ndarray, "S"]]:
+    """Return a product grid over J standard normals of which only some vary.
+
+    A parameter that is a plain constant has no variance to integrate over: its nodes are zero
+    and it costs nothing. The nodes of a single one may be spaced evenly.
+    """
+    number = sum(varying)
+    if number not in NODES:
+        raise ValueError(
+            f"a likelihood with {number} varying parameters is too wide for quadrature "
+            "(at most 3): give some of their roles no kernels, which makes them constant"
+        )
+    nodes, weights = even() if evenly and number == 1 else gauss_hermite(count or NODES[number])
+    axes = [nodes if vary else np.zeros(1) for vary in varying]
+    masses = [weights if vary else np.ones(1) for vary in varying]
+    mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(varying))
+    mass = functools.reduce(np.multiply.outer, masses).reshape(-1)
+    return mesh, mass

@@ -1,0 +1,274 @@
+"""Negative binomial probabilities in log space, smooth down to the Poisson limit alpha = 0.
+
+Incomplete beta functions in log space, with derivatives in the shapes too.
+
+I_x(a, b) is written in terms of (a, mu, alpha) with b = 1 / alpha and x / (1 - x) = alpha mu:
+the terms of the negative binomial, in which nothing cancels and the limit alpha = 0 is the
+incomplete gamma function P(a, mu). With y = 1 - x = 1 / (1 + alpha mu),
+
+    kernel = x^a y^b / B(a, b) = dI / dlog mu.
+
+Student's t in log space, smooth down to the normal limit 1 / df = 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float
+
+from censored_gp.likelihoods.special.elementary import (
+    HALF_LOG_2PI,
+    both_slopes,
+    both_tails,
+    log1p_curvature,
+    log1p_ratio,
+    log_ratio_excess,
+    steed,
+    stirling_error,
+)
+
+TINY, HUGE = 1e-30, 1e30
+"""Limits on the shapes, so that products of several of them stay finite."""
+
+
+def log_beta_tails(
+    a: Float[ArrayLike, "*#batch"],
+    b: Float[ArrayLike, "*#batch"],
+    x: Float[ArrayLike, "*#batch"],
+    y: Float[ArrayLike, "*#batch"],
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return (log I_x(a, b), log I_y(b, a)), y = 1 - x, at the cost of one of them."""
+    b, x, y = (jnp.asarray(value, float) for value in (b, x, y))
+    return log_odds_tails(a, b * x / y, 1.0 / b)
+
+
+def log_odds_tails(
+    a: Float[ArrayLike, "*#batch"],
+    mu: Float[ArrayLike, "*#batch"],
+    alpha: Float[ArrayLike, "*#batch"],
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return the logs of I_x(a, 1/alpha) and of its complement, x / (1 - x) = alpha mu.
+
+    With a = k + 1 these are P(Y > k) and P(Y <= k) of a negative binomial count Y of mean mu
+    and dispersion alpha, a Poisson count if alpha = 0.
+    """
+    values = (jnp.asarray(value, float) for value in (a, mu, alpha))
+    a, mu, alpha = jnp.broadcast_arrays(*values)
+    alpha = jnp.minimum(alpha, HUGE)
+    return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(mu, 1e-290, 1e120), alpha)
+
+
+def log_odds_kernel(
+    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
+    """Return log[x^a y^b / B(a, b)] by its deviance from the mode, in which nothing cancels."""
+    y = 1.0 / (1.0 + alpha * mu)
+    growth = (1.0 + alpha * a) * y
+    first = a * log_ratio_excess(mu / a * growth, (mu - a) * y / a)
+    # The second deviance is divided by alpha, which may be 0: one power of it is taken out.
+    gap = (a - mu) * y
+    near = jnp.abs(alpha * gap) < 0.3
+    inner = jnp.where(near, alpha * gap, 0.0)
+    outer_alpha = jnp.where(near, 1.0, alpha)
+    outer = (jnp.log(jnp.where(near, 1.0, growth)) - outer_alpha * gap) / outer_alpha
+    second = jnp.where(near, gap * inner * log1p_curvature(inner), outer)
+    errors = (
+        stirling_error(alpha / (1.0 + alpha * a)) - stirling_error(1.0 / a) - stirling_error(alpha)
+    )
+    return first + second + errors + 0.5 * jnp.log(a / (1.0 + alpha * a)) - HALF_LOG_2PI
+
+
+@jax.custom_jvp
+@jax.jit
+def _log_tails(
+    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
+) -> tuple[Array, Array]:
+    return both_tails(_log_smaller(a, mu, alpha)[0], _is_lower(a, mu, alpha))
+
+
+def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+    (a, mu, alpha), (da, dmu, dalpha) = primals, tangents
+    shapes = [i for i, d in enumerate((da, dalpha)) if not isinstance(d, SymbolicZero)]
+    (smaller, kernel), slopes = _shape_slopes(a, mu, alpha, shapes)
+    lower_is_smaller = _is_lower(a, mu, alpha)
+    tails = both_tails(smaller, lower_is_smaller)
+    changes = [jnp.zeros_like(a), jnp.zeros_like(a)]
+    for slope, i in zip(slopes, shapes, strict=True):
+        for side, partial in enumerate(both_slopes(smaller, slope, lower_is_smaller)):
+            changes[side] = changes[side] + partial * (da, dalpha)[i]
+    if not isinstance(dmu, SymbolicZero):
+        changes[0] = changes[0] + jnp.exp(kernel - tails[0]) / mu * dmu
+        changes[1] = changes[1] - jnp.exp(kernel - tails[1]) / mu * dmu
+    return tails, tuple(changes)
+
+
+_log_tails.defjvp(_log_tails_jvp, symbolic_zeros=True)
+
+
+def _shape_slopes(
+    a: Float[Array, "*#batch"],
+    mu: Float[Array, "*#batch"],
+    alpha: Float[Array, "*#batch"],
+    shapes: list[int],
+) -> tuple[tuple[Array, Array], list[Float[Array, "*#batch"]]]:
+    """Return `_log_smaller` and the tail's slopes in a (0) and alpha (1), as asked for."""
+    if not shapes:
+        return _log_smaller(a, mu, alpha), []
+
+    def along(direction: Float[Array, " 2"]) -> tuple[tuple[Array, Array], Array]:
+        tangents = (direction[0] * jnp.ones_like(a), direction[1] * jnp.ones_like(a))
+        values, slopes = jax.jvp(lambda s, t: _log_smaller(s, mu, t), (a, alpha), tangents)
+        return values, slopes[0]
+
+    values, slopes = jax.vmap(along, out_axes=(None, 0))(jnp.eye(2)[jnp.array(shapes)])
+    return values, list(slopes)
+
+
+def _is_lower(
+    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
+) -> Bool[Array, "*#batch"]:
+    """Return where I_x(a, b) is computed and its complement derived: x < (a+1) / (a+b+2)."""
+    return a + 1.0 > mu * (1.0 + alpha)
+
+
+@jax.jit
+def _log_smaller(
+    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
+) -> tuple[Array, Array]:
+    """Return log I_x(a, b) where `_is_lower`, log I_y(b, a) elsewhere, and the log kernel."""
+    lower = _is_lower(a, mu, alpha)
+    y = 1.0 / (1.0 + alpha * mu)
+    x = alpha * mu * y
+    gap = jnp.where(lower, a - mu, mu - a) * y
+    fraction = _beta_fraction(
+        jnp.where(lower, 1.0 / a, alpha),
+        jnp.where(lower, mu, a) * y,
+        jnp.where(lower, x, y),
+        jnp.where(lower, y, x),
+        gap,
+    )
+    kernel = log_odds_kernel(a, mu, alpha)
+    return kernel + jnp.log(fraction), kernel
+
+
+def _beta_fraction(
+    s: Float[Array, "*#batch"],
+    v: Float[Array, "*#batch"],
+    x: Float[Array, "*#batch"],
+    y: Float[Array, "*#batch"],
+    gap: Float[Array, "*#batch"],
+) -> Float[Array, "*#batch"]:
+    """Return I_x(a, b) / kernel by the fraction of Didonato and Morris (TOMS 708, BFRAC).
+
+    Its arguments s = 1/a, v = b x, x, y = 1 - x and gap = a y - b x stay finite, and its terms
+    smooth, as either shape goes to infinity.
+    """
+
+    def coefficients(n: Float[Array, ""]) -> tuple[Array, Array]:
+        # BFRAC divides by p_n = 1 + (2n - 1) s; multiplying b_n by p_n p_(n+1), and a_n to match,
+        # leaves the fraction as it is and no division but the algorithm's own.
+        before = 1.0 + jnp.where(n > 1.0, 2.0 * n - 3.0, 0.0) * s
+        here, after = 1.0 + (2.0 * n - 1.0) * s, 1.0 + (2.0 * n + 1.0) * s
+        rest, weight = n * (v - n * x), 1.0 + (n - 1.0) * s
+        numerator = rest * weight * (weight * x + v * s) * (before * after)
+        slope = (1.0 + n * s) * (gap + 1.0 + n * (1.0 + y))
+        return numerator, (n * here + rest * s) * after + slope * here
+
+    return (1.0 + s) * steed(coefficients, 1.0 / (gap + 1.0))
+
+
+def log_student(
+    t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
+) -> Float[Array, "*#batch"]:
+    """Return the log density at t of Student's t with df degrees of freedom.
+
+    log f = log[Gamma((df+1)/2) / (sqrt(pi df) Gamma(df/2))] - (df+1)/2 log(1 + t^2/df).
+    """
+    alpha, h = 2.0 / jnp.asarray(df), 0.5 * jnp.square(t)
+    errors = stirling_error(alpha / (1.0 + 0.5 * alpha)) - stirling_error(alpha)
+    normaliser = errors + log1p_ratio(alpha, 0.5) - 0.5 - HALF_LOG_2PI
+    return normaliser - (1.0 + 0.5 * alpha) * log1p_ratio(alpha, h)
+
+
+def log_student_tails(
+    t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
+) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    """Return (log P(T <= t), log P(T > t)) at the cost of one of them.
+
+    The smaller is half of P(|T| > |t|), an incomplete beta function of t^2.
+    """
+    return _log_student_tails(*jnp.broadcast_arrays(jnp.asarray(t, float), jnp.asarray(df, float)))
+
+
+def _student_formula(
+    t: Float[Array, "*#batch"], df: Float[Array, "*#batch"]
+) -> tuple[Array, Array]:
+    outside = log_odds_tails(0.5, 0.5 * jnp.square(t), 2.0 / df)[1] - math.log(2.0)
+    return both_tails(outside, t < 0)
+
+
+_log_student_tails = jax.custom_jvp(_student_formula)
+
+
+def _log_student_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+    (t, df), (dt, ddf) = primals, tangents
+    if isinstance(ddf, SymbolicZero):
+        tails, change = _student_formula(t, df), (jnp.zeros_like(t), jnp.zeros_like(t))
+    else:
+        # The slope in t^2 is infinite at t = 0, so that direction is left to the density below.
+        tails, change = jax.jvp(lambda shape: _student_formula(t, shape), (df,), (ddf,))
+    if not isinstance(dt, SymbolicZero):
+        density = log_student(t, df)
+        change = (
+            change[0] + jnp.exp(density - tails[0]) * dt,
+            change[1] - jnp.exp(density - tails[1]) * dt,
+        )
+    return tails, change
+
+
+_log_student_tails.defjvp(_log_student_tails_jvp, symbolic_zeros=True)
+
+
+def log_negative_binomial(
+    k: Float[ArrayLike, "*#batch"],
+    mu: Float[ArrayLike, "*#batch"],
+    alpha: Float[ArrayLike, "*#batch"],
+) -> Float[Array, "*#batch"]:
+    """Return log P(Y = k) for a count of mean mu and variance mu + alpha mu^2.
+
+    P(k) = C(k + r - 1, k) p^r (1 - p)^k with r = 1/alpha and p = 1 / (1 + alpha mu).
+    """
+    values = (jnp.asarray(value, float) for value in (k, mu, alpha))
+    k, mu, alpha = jnp.broadcast_arrays(*values)
+    return _log_mass(k, jnp.clip(mu, 1e-290, 1e120), jnp.minimum(alpha, HUGE))
+
+
+def _mass_formula(
+    k: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
+) -> Float[Array, "*#batch"]:
+    odds = jnp.log1p(alpha * mu) - jnp.log1p(alpha * k) - jnp.log(mu)
+    return log_odds_kernel(k + 1.0, mu, alpha) + odds
+
+
+_log_mass = jax.custom_jvp(_mass_formula)
+
+
+def _log_mass_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    (k, mu, alpha), (dk, dmu, dalpha) = primals, tangents
+    change = jnp.zeros_like(mu)
+    value = _log_mass(k, mu, alpha)
+    if not isinstance(dalpha, SymbolicZero):
+        change = change + jax.jvp(lambda s: _mass_formula(k, mu, s), (alpha,), (dalpha,))[1]
+    if not isinstance(dk, SymbolicZero):
+        change = change + jax.jvp(lambda s: _mass_formula(s, mu, alpha), (k,), (dk,))[1]
+    if not isinstance(dmu, SymbolicZero):
+        change = change + (k - mu) / (mu * (1.0 + alpha * mu)) * dmu
+    return value, change
+
+
+_log_mass.defjvp(_log_mass_jvp, symbolic_zeros=True)

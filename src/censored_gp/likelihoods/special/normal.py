@@ -1,0 +1,108 @@
+"""The log probability that a standard normal lies in an interval, with all of its slopes."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, erfcx
+
+NARROW = 0.1
+"""Half width, alone and times the centre, up to which Gauss-Legendre is right to the last digit."""
+
+
+NODES = 5
+
+
+Cells = Float[Array, "*#batch"]
+
+
+Parts = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"], Float[Array, "*#batch"]]
+
+
+@jax.custom_jvp
+def log_normal_interval(lower: Cells, upper: Cells, half: Cells) -> Cells:
+    """Return log P(lower <= Z <= upper) for finite lower < upper.
+
+    ``half`` is half their distance, which the caller may know to more digits than they have. As
+    much is right of it however far out the interval lies and however narrow it is. It takes far
+    less time than the general rule with the tails of a normal.
+    """
+    return _value_and_slopes(lower, upper, half)[0]
+
+
+@log_normal_interval.defjvp
+def _log_normal_interval_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    value, by_lower, by_upper, by_half = _value_and_slopes(*primals)
+    d_lower, d_upper, d_half = tangents
+    return value, by_lower * d_lower + by_upper * d_upper + by_half * d_half
+
+
+def _value_and_slopes(lower: Cells, upper: Cells, half: Cells) -> tuple[Cells, Cells, Cells, Cells]:
+    """Return the log probability, and slopes in the ends and in the half width.
+
+    Of a narrow interval those are in the centre, as which both ends move, and in the half width; of
+    a wide one in each end.
+    """
+    # It is the same on either side of nought.
+    turned = lower + upper < 0
+    a, b = jnp.where(turned, -upper, lower), jnp.where(turned, -lower, upper)
+    centre = 0.5 * a + 0.5 * b
+    narrow = (half < NARROW) & (centre * half < NARROW)
+    # Each way is kept away from what only the other can do.
+    summed, by_centre, by_half = _summed(
+        jnp.where(narrow, centre, 0.0), jnp.where(narrow, half, NARROW)
+    )
+    wide = (jnp.where(narrow, other, own) for own, other in ((a, -1.0), (b, 1.0), (half, 1.0)))
+    value, at_a, at_b = _from_tails(*wide)
+    by_a, by_b = (jnp.where(narrow, 0.5 * by_centre, own) for own in (-at_a, at_b))
+    return (
+        jnp.where(narrow, summed, value),
+        jnp.where(turned, -by_b, by_a),
+        jnp.where(turned, -by_a, by_b),
+        jnp.where(narrow, by_half, 0.0),
+    )
+
+
+def _summed(centre: Cells, half: Cells) -> Parts:
+    """Integrate the density over its value at the centre, exp(-centre t - t^2 / 2).
+
+    Returns the log of the mass, and its slopes in the centre and in the half width.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    total, first = jnp.zeros_like(half), jnp.zeros_like(half)
+    for node, weight in zip(nodes, weights, strict=True):
+        t = half * node
+        part = weight * jnp.exp(-t * (centre + 0.5 * t))
+        total, first = total + part, first + part * t
+    mass = half * total
+    ends = jnp.exp(-0.5 * half**2) * 2.0 * jnp.cosh(centre * half)
+    return jnp.log(mass) - 0.5 * centre**2 - HALF_LOG_2PI, -centre - first / total, ends / mass
+
+
+def _from_tails(a: Cells, b: Cells, half: Cells) -> Parts:
+    """Subtract tails on the side where both are small; -b <= a < b.
+
+    Returns the log of the mass, and the densities at both ends over it. With scaled tails
+    e(z) = exp(z^2 / 2) 2 P(Z > z) nothing underflows.
+    """
+    scaled_a, scaled_b = (erfcx(jnp.abs(z) * math.sqrt(0.5)) for z in (a, b))
+    across = a < 0
+    # Not across nought: what is beyond b, and the density there, over those at a.
+    fallen = jnp.exp(-half * (a + b))
+    left = jnp.where(across, 1.0, 1.0 - fallen * scaled_b / scaled_a)
+    beyond = jnp.log(0.5 * scaled_a * left) - 0.5 * a**2
+    density = math.sqrt(2.0 / math.pi) / (scaled_a * left)
+    # Across nought: all but two tails.
+    near, far = jnp.exp(-0.5 * jnp.where(across, a, 0.0) ** 2), jnp.exp(-0.5 * b**2)
+    outside = jnp.where(across, 0.5 * (scaled_a * near + scaled_b * far), 0.0)
+    at_a, at_b = (d * math.exp(-HALF_LOG_2PI) / (1.0 - outside) for d in (near, far))
+    return (
+        jnp.where(across, jnp.log1p(-outside), beyond),
+        jnp.where(across, at_a, density),
+        jnp.where(across, at_b, density * fallen),
+    )

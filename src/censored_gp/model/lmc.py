@@ -1,0 +1,353 @@
+"""The linear model of coregionalization over one parameter role: Eq. (4) and Eq. (5).
+
+A role (all means, all scales, ...) has the parameter functions
+
+    gamma_d(x) = m_d + sum_q sum_i a_{d,q,i} u_{q,i}(x),    u_{q,i} ~ GP(0, k_q),      Eq. (4)
+
+and each latent function is written in whitened weights over inducing inputs of its own kernel,
+
+    u_{q,i}(x) = phi_q(x)' v_{q,i} + e,    phi_q(x) = L_q^-1 k_q(Z_q, x),    v ~ N(0, I),
+
+where e has the variance k_q(x, x) - |phi_q(x)|^2: nothing, when Z_q holds every distinct value.
+Outputs may have a nugget besides, which no other row and no other output shares.
+
+What every row has of its own, in no other row's likeness.
+
+Counts often scatter more than a Poisson allows: a nugget of their log rates takes that up. Without
+one a fit is too sure of itself, as its family has no other noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from censored_gp.kernels import Kernel
+from censored_gp.model.compilation import AnyArray
+from censored_gp.model.inducing import (
+    Inducing,
+)
+from censored_gp.model.linalg import cholesky, inverse_lower, solve_lower
+
+
+class Nugget(eqx.Module):
+    """Independent from row to row, and from output to output: its standard deviations.
+
+    The variance may change over a cycle of time. It is then a sum of bumps, equally spaced over the
+    cycle, that add up to one where they are of equal size.
+    """
+
+    size: Float[AnyArray, "B D J"]
+    """Standard deviations at the middle of each bump; signs are free, like those of the mixing."""
+    column: int = eqx.field(static=True, default=0)
+    period: float = eqx.field(static=True, default=1.0)
+
+    def bumps(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "N J"]:
+        """Return by how much each bump counts at the inputs: cos^2, and nought beyond the next."""
+        count = np.shape(self.size)[2]
+        if count == 1:
+            return jnp.ones((len(inputs), 1))
+        phase = jnp.asarray(inputs)[:, self.column, None] * (count / self.period)
+        apart = jnp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
+        return jnp.cos(0.5 * jnp.pi * jnp.minimum(apart, 1.0)) ** 2
+
+    def variance(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "B N D"]:
+        """Return the variance at the inputs."""
+        return jnp.einsum("nj,bdj->bnd", self.bumps(inputs), jnp.square(jnp.asarray(self.size)))
+
+    def information(
+        self, inputs: Float[AnyArray, "N C"], rows: Float[Array, "B N D"]
+    ) -> Float[Array, "B D J J"]:
+        """Return the information about the sizes, from that of each row about its variance."""
+        bumps, size = self.bumps(inputs), 2.0 * jnp.asarray(self.size)
+        pairs = jnp.einsum("nj,nk,bnd->bdjk", bumps, bumps, rows)
+        return pairs * size[..., None] * size[..., None, :]
+
+
+Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
+
+
+MOST_SLOPES = 2
+"""Hyper-parameters of one kernel up to which the features' slope in each is computed."""
+
+
+class Features(NamedTuple):
+    """What a set of inputs looks like to the latent weights, for each of B blocks."""
+
+    phi: Float[Array, "B N M"]
+    """Features of all kernels side by side, M = sum of the M_q."""
+    rest: Float[Array, "B N Q"]
+    """Variance of each kernel that its features leave out."""
+
+
+class LMC(eqx.Module):
+    """One parameter role: kernels, coregionalization and means of its outputs.
+
+    The outputs of the role stand in B blocks of D outputs. Coupled: one block. Uncoupled: a
+    block for each output, with hyper-parameters of its own. Constant: no kernels at all.
+    Every leaf is a hyper-parameter; those of the kernels are positive.
+    """
+
+    kernels: tuple[Kernel, ...]
+    mixing: tuple[Float[AnyArray, "B D R"], ...]
+    mean: Float[AnyArray, "B D"]
+    outputs: tuple[int, ...] = eqx.field(static=True)
+    nugget: Nugget | None = None
+
+    @property
+    def varies(self) -> bool:
+        """Whether the role depends on the input at all."""
+        return bool(self.kernels)
+
+    def constant(self, rows: int) -> Float[Array, "N O"]:
+        """Return the means at so many rows, the outputs of all blocks side by side."""
+        return jnp.broadcast_to(jnp.asarray(self.mean).reshape(1, -1), (rows, self.mean.size))
+
+    @property
+    def coregionalization(self) -> tuple[Float[Array, "B D D"], ...]:
+        """The matrices B_q = A_q A_q' of Eq. (5)."""
+        return tuple(jnp.einsum("bdr,ber->bde", a, a) for a in self.mixing)
+
+
+def in_blocks(kernels: Kernels, blocks: int) -> Kernels:
+    """Give every block its own copy of the hyper-parameters of kernels."""
+    return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], blocks, 0), kernels)
+
+
+def scale_lengthscales(kernel: Kernel, factor: float) -> Kernel:
+    """Return the kernel with all its lengthscales multiplied."""
+
+    def scaled(path: tuple, leaf: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        return leaf * factor if "lengthscale" in jax.tree_util.keystr(path) else leaf
+
+    return jax.tree_util.tree_map_with_path(scaled, kernel)
+
+
+def to_free(lmc: LMC) -> LMC:
+    """Replace the positive kernel hyper-parameters by their logarithms: all leaves are free."""
+    # Of numbers, never of what is traced: there is nothing to compile.
+    return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(np.log, lmc.kernels))
+
+
+def from_free(lmc: LMC) -> LMC:
+    """Undo :func:`to_free`."""
+    return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(jnp.exp, lmc.kernels))
+
+
+def positive_scale(scale: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return what jitter is relative to: one, for a kernel that is zero at all rows it is given.
+
+    So is a line through the origin of the centred inputs, where a column is constant.
+    """
+    return jnp.where(scale > 0.0, scale, 1.0)
+
+
+def _kernel_blocks(
+    kernel: Kernel, inducing: Inducing, inputs: Float[AnyArray, "N C"], jitter: Float[AnyArray, ""]
+) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
+    """Return k(Z, Z) with jitter, k(Z, x) and k(x, x) of one kernel, padding points neutralised."""
+    mask = jnp.asarray(inducing.mask)
+    # One call for both: half as much to compile.
+    both = kernel(inducing.points, jnp.concatenate([inducing.points, inputs]))
+    gram, cross = both[:, : len(mask)], both[:, len(mask) :]
+    scale = positive_scale(jnp.max(jnp.where(mask, jnp.diagonal(gram), 0.0)))
+    identity = jnp.eye(len(mask))
+    # A padding point is made independent of everything, so its feature is zero.
+    gram = jnp.where(mask[:, None] & mask[None, :], gram, identity) + jitter * scale * identity
+    return gram, jnp.where(mask[:, None], cross, 0.0), kernel.diagonal(inputs)
+
+
+def _block_features(
+    kernels: tuple[Kernel, ...],
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
+    """Return phi(x) = L^-1 k(Z, x) and k_q(x, x) - |phi_q(x)|^2 for the kernels of one block.
+
+    The kernels are factorised as one block-diagonal matrix: a single Cholesky factor to compile
+    and to differentiate, whatever their number.
+    """
+    grams, crosses, diagonals = zip(
+        *(_kernel_blocks(k, z, inputs, jitter) for k, z in zip(kernels, inducing, strict=True)),
+        strict=True,
+    )
+    factor = cholesky(jax.scipy.linalg.block_diag(*grams))
+    cross = jnp.concatenate(crosses)
+    phi = solve_lower(factor, cross).T
+    ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
+    explained = [jnp.sum(part**2, axis=1) for part in jnp.split(phi, ends, axis=1)]
+    rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]
+    return phi, jnp.stack(rest, axis=1)
+
+
+def _over_blocks(
+    function: Callable[..., Any],
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Any:
+    """Call a function of the kernels of each block; results have the blocks as leading axis."""
+    # A kernel such as White has no leaves to tell the number of blocks by.
+    blocks = lmc.mean.shape[0]
+    if blocks == 1:
+        # Coupled outputs are one block, and what is not batched is traced faster.
+        own = jax.tree.map(lambda leaf: leaf[0], lmc.kernels)
+        found = function(own, inducing, inputs, jitter)
+        return jax.tree.map(lambda part: part[None], found)
+    axes = (eqx.if_array(0), None, None, None)
+    over = eqx.filter_vmap(function, in_axes=axes, axis_size=blocks)
+    return over(lmc.kernels, inducing, inputs, jitter)
+
+
+def features(
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Features:
+    """Compute the features of every kernel of a role, block by block."""
+    return Features(*_over_blocks(_block_features, lmc, inducing, inputs, jitter))
+
+
+def left_out_covariance(
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> tuple[Float[Array, "B N N"], ...]:
+    """Return k_q(x, x') - phi_q(x)' phi_q(x') of every kernel, with jitter: e's covariance."""
+    phi = features(lmc, inducing, inputs, jitter).phi
+    ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
+    found = []
+    for kernel, part in zip(lmc.kernels, jnp.split(phi, ends, axis=2), strict=True):
+        gram = grams(kernel, inputs, len(phi))
+        scale = positive_scale(jnp.max(jnp.diagonal(gram, axis1=1, axis2=2)))
+        identity = jnp.eye(len(inputs))
+        found.append(gram - part @ jnp.swapaxes(part, 1, 2) + jitter * scale * identity)
+    return tuple(found)
+
+
+def grams(kernel: Kernel, inputs: Float[AnyArray, "N C"], blocks: int) -> Float[Array, "B N N"]:
+    """Return k(x, x') of one kernel in every block."""
+    of_block = eqx.filter_vmap(
+        lambda k: k(inputs, inputs), in_axes=eqx.if_array(0), axis_size=blocks
+    )
+    return of_block(kernel)
+
+
+def slopes_of(hyper_parameters: int) -> int:
+    """Return how many slopes are taken for kernels of at most so many hyper-parameters."""
+    return hyper_parameters if hyper_parameters <= MOST_SLOPES else 1
+
+
+def features_and_slopes(
+    free: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Float[Array, "B L N M"]:
+    """Return features, and their slopes in the first, second, ... hyper-parameter of each kernel.
+
+    The hyper-parameters are the free ones. If a kernel has many, there is one slope, along all of
+    them together. Features matter up to a rotation, so this is the slope
+    L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2 of one that turns as the kernel changes: that of
+    phi' phi is right.
+    """
+    return _over_blocks(_block_slopes, free, inducing, inputs, jitter)
+
+
+def _block_slopes(
+    free: tuple[Kernel, ...],
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Float[Array, "L N M"]:
+    """Return the features of one block, and their slopes."""
+
+    def matrices(free: tuple[Kernel, ...]) -> tuple[Float[Array, "M M"], Float[Array, "M N"]]:
+        found = [
+            _kernel_blocks(kernel, z, inputs, jitter)[:2]
+            for kernel, z in zip(jax.tree.map(jnp.exp, free), inducing, strict=True)
+        ]
+        gram, cross = zip(*found, strict=True)
+        return jax.scipy.linalg.block_diag(*gram), jnp.concatenate(cross)
+
+    gram, cross = matrices(free)
+    inverse = inverse_lower(cholesky(gram))
+    phi = inverse @ cross
+    found = [phi.T]
+    for direction in _directions(free):
+        _, (d_gram, d_cross) = jax.jvp(matrices, (free,), (direction,))
+        slope = inverse @ d_cross - 0.5 * (inverse @ d_gram @ inverse.T) @ phi
+        found.append(slope.T)
+    return jnp.stack(found)
+
+
+def _directions(free: tuple[Kernel, ...]) -> list[tuple[Kernel, ...]]:
+    """Return the directions of the slopes: the l-th hyper-parameter of all kernels at a time."""
+    sizes = [sum(np.size(leaf) for leaf in jax.tree.leaves(kernel)) for kernel in free]
+    if max(sizes) != slopes_of(max(sizes)):
+        return [jax.tree.map(jnp.ones_like, free)]
+    return [tuple(_unit(kernel, place) for kernel in free) for place in range(max(sizes))]
+
+
+def _unit(kernel: Kernel, place: int) -> Kernel:
+    """Return a kernel whose leaves are nought but for one number, if it has so many."""
+    leaves, structure = jax.tree.flatten(kernel)
+    ends = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
+    units = [
+        jnp.asarray((np.arange(np.size(leaf)) + start == place).reshape(np.shape(leaf)), float)
+        for leaf, start in zip(leaves, ends[:-1], strict=True)
+    ]
+    return jax.tree.unflatten(structure, units)
+
+
+def loadings(lmc: LMC, inducing: tuple[Inducing, ...]) -> Float[Array, "B D R M"]:
+    """Spread the coefficients a_{d,q,i} over the features: gamma_d = m_d + sum loading phi v.
+
+    Kernels of lower rank than the widest one get zero columns.
+    """
+    rank = max(a.shape[2] for a in lmc.mixing)
+    wide = [jnp.pad(a, ((0, 0), (0, 0), (0, rank - a.shape[2]))) for a in lmc.mixing]
+    spread = [
+        jnp.repeat(a[..., None], len(z.mask), axis=3) for a, z in zip(wide, inducing, strict=True)
+    ]
+    return jnp.concatenate(spread, axis=3)
+
+
+def left_out_variance(lmc: LMC, rest: Float[Array, "B N Q"]) -> Float[Array, "B N D"]:
+    """Return the prior variance of gamma_d(x) that the features leave out."""
+    own = jnp.stack([jnp.sum(a**2, axis=2) for a in lmc.mixing], axis=2)
+    return jnp.einsum("bnq,bdq->bnd", rest, own)
+
+
+class Geometry(NamedTuple):
+    """How the weights of one role make its parameter functions at the rows."""
+
+    phi: Float[Array, "B N M"]
+    loading: Float[Array, "B D R M"]
+    mean: Float[Array, "B D"]
+    left_out: Float[Array, "B N D"]
+    nugget: Float[Array, "B N D"] | None = None
+    """Variance that is every row's own."""
+
+
+def geometry(
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[AnyArray, "N C"],
+    jitter: Float[AnyArray, ""],
+) -> Geometry:
+    """Compute features and loadings of a role that varies."""
+    phi, rest = features(lmc, inducing, inputs, jitter)
+    mean = jnp.asarray(lmc.mean)
+    nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
+    return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest), nugget)

@@ -1,0 +1,224 @@
+"""The generative story: a likelihood for each output, a linear model of coregionalization per role.
+
+The six models of the paper are settings of :class:`Design`, not classes:
+
+| name   | roles that vary | coupled | bounds used |
+|--------|-----------------|---------|-------------|
+| NCGP   | mean            | no      | no          |
+| MONCGP | mean            | yes     | no          |
+| CGP    | mean            | no      | yes         |
+| HCGP   | all             | no      | yes         |
+| MOCGP  | mean            | yes     | yes         |
+| HMOCGP | all             | yes     | yes         |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from censored_gp.data.observations import Observations
+from censored_gp.kernels import Kernel
+from censored_gp.likelihoods import Likelihood
+from censored_gp.model.compilation import in_float64
+from censored_gp.model.inducing import Inducing, greedy_inducing, pad_inducing
+from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
+
+MOST_LATENT = 3
+"""Latent functions of a kernel, where no rank was chosen."""
+
+
+MARGIN = 100.0
+"""How many times as much may be left out where lengthscales are halved: that by which it grows
+there, even for a kernel as rough as the Matern 5/2."""
+
+
+class Cycle(NamedTuple):
+    """Over what the nugget of a mean may change: bumps of one, for one that is the same always."""
+
+    column: int = 0
+    period: float = 1.0
+    bumps: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """What the model consists of, before any data: likelihoods, kernels and couplings by role."""
+
+    likelihoods: tuple[Likelihood, ...]
+    kernels: dict[str, tuple[Kernel, ...]]
+    """The Q kernels of each role; an empty tuple makes the role a learned constant."""
+    coupled: bool | Mapping[str, bool] = True
+    """Whether outputs share latent functions, for all roles or by role."""
+    rank: int | Mapping[str, int | Sequence[int]] | None = None
+    """R_q of every kernel, or by role (one, or one for each kernel); None: as many as outputs, at
+    most `MOST_LATENT`."""
+    nugget: Cycle | None = None
+    """Over which means of families that ask for it have a part that is every row's own."""
+
+    def is_coupled(self, role: str) -> bool:
+        """Whether the outputs of a role share latent functions."""
+        if isinstance(self.coupled, Mapping):
+            return bool(self.coupled.get(role, True))
+        return bool(self.coupled)
+
+    def ranks(self, role: str, outputs: int) -> tuple[int, ...]:
+        """Return R_q for each kernel of a role."""
+        given = self.rank.get(role) if isinstance(self.rank, Mapping) else self.rank
+        count = len(self.kernels.get(role, ()))
+        each = list(given) if isinstance(given, Sequence) else [given] * count
+        if len(each) != count:
+            raise ValueError(
+                f"rank: found {each} for the role {role!r}, which has {count} kernel(s). Accepted "
+                "is one whole number, or one for each kernel."
+            )
+        return tuple(min(outputs, MOST_LATENT if rank is None else rank) for rank in each)
+
+    @property
+    def role_outputs(self) -> dict[str, tuple[int, ...]]:
+        """The outputs whose likelihood has a parameter of each role."""
+        found: dict[str, list[int]] = {}
+        for output, likelihood in enumerate(self.likelihoods):
+            for parameter in likelihood.parameters:
+                found.setdefault(parameter.role, []).append(output)
+        return {role: tuple(outputs) for role, outputs in found.items()}
+
+    @property
+    def outputs_of_varying_scale(self) -> list[int]:
+        """The outputs on the whole line whose scale depends on the inputs."""
+        scaled = self.role_outputs.get("scale", ()) if self.kernels.get("scale") else ()
+        return [d for d in scaled if self.likelihoods[d].rescale == "affine"]
+
+
+class Units(eqx.Module):
+    """The unit each output is computed in: y = shift + scale * (y in that unit)."""
+
+    shift: Float[np.ndarray, "D"]
+    scale: Float[np.ndarray, "D"]
+
+    def apply(self, observations: Observations) -> Observations:
+        """Express bounds in these units."""
+        lower = (observations.lower - self.shift) / self.scale
+        upper = (observations.upper - self.shift) / self.scale
+        return dataclasses.replace(observations, lower=lower, upper=upper)
+
+
+def choose_units(likelihoods: tuple[Likelihood, ...], values: Float[np.ndarray, "N D"]) -> Units:
+    """Choose units from what was observed (bounds included), never from the truth behind it."""
+    shift, scale = np.zeros(len(likelihoods)), np.ones(len(likelihoods))
+    for d, likelihood in enumerate(likelihoods):
+        seen = values[np.isfinite(values[:, d]), d]
+        if likelihood.rescale == "affine":
+            shift[d], scale[d] = seen.mean(), _spread(seen)
+        elif likelihood.rescale == "scale":
+            scale[d] = np.exp(np.log(seen[seen > 0]).mean()) if np.any(seen > 0) else 1.0
+    return Units(shift, scale)
+
+
+def _spread(values: Float[np.ndarray, "K"]) -> float:
+    """Return a positive scale for values that may all be equal."""
+    spread = float(values.std())
+    floor = 1e-8 * float(np.abs(values).max())
+    return spread if spread > floor else max(float(np.abs(values).max()), 1.0)
+
+
+class Model(eqx.Module):
+    """Hyper-parameters of every role, with the likelihoods: all that defines p(y)."""
+
+    priors: dict[str, LMC]
+    likelihoods: tuple[Likelihood, ...]
+
+
+def choose_inducing(
+    model: Model, inputs: Float[np.ndarray, "N C"], tolerance: float, most: int
+) -> dict[str, tuple[Inducing, ...]]:
+    """Pick the inducing inputs of every kernel of every role.
+
+    They are picked for lengthscales half as long as the model's, with a tolerance that is
+    `MARGIN` times as large: at the model's own lengthscales they stay within the tolerance itself,
+    and a fit that shortens them goes on for a while before they are too few.
+    """
+    tolerance, chosen = MARGIN * tolerance, {}
+    for role, lmc in model.priors.items():
+        shortest = [jax.tree.map(lambda leaf: leaf.min(axis=0), k) for k in lmc.kernels]
+        chosen[role] = tuple(
+            pad_inducing(greedy_inducing(scale_lengthscales(k, 0.5), inputs, tolerance, most))
+            for k in shortest
+        )
+    return chosen
+
+
+def generate(
+    key: Key[Array, ""], model: Model, inputs: Float[np.ndarray, "N C"], jitter: float = 1e-10
+) -> tuple[dict[str, Float[Array, "N D"]], Float[Array, "N D"]]:
+    """Draw latent parameters and outputs: the paper's generative algorithm, lines 1 to 7.
+
+    The latent functions are drawn in whitened weights with an inducing input at every distinct
+    row, which is a draw from N(0, K) with K of Eq. (5).
+    """
+    inducing = choose_inducing(model, inputs, tolerance=0.0, most=len(inputs))
+    latent_key, output_key = jax.random.split(key)
+    latent = {}
+    for role, lmc in model.priors.items():
+        latent_key, own_key = jax.random.split(latent_key)
+        latent[role] = _draw_role(own_key, lmc, inducing[role], inputs, jitter)
+    return latent, draw_outputs(output_key, model, latent)
+
+
+@in_float64
+def prior_draw(
+    model: Model, inputs: Float[np.ndarray, "N C"], seed: int
+) -> Float[np.ndarray, "N D"]:
+    """Draw outputs by :func:`generate`, in model units."""
+    return np.asarray(generate(jax.random.key(seed), model, inputs)[1])
+
+
+def _draw_role(
+    key: Key[Array, ""],
+    lmc: LMC,
+    inducing: tuple[Inducing, ...],
+    inputs: Float[np.ndarray, "N C"],
+    jitter: float,
+) -> Float[Array, "N D"]:
+    """Draw the parameter functions of one role at the inputs."""
+    if not lmc.varies:
+        return lmc.constant(len(inputs))
+    phi, _ = features(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
+    loading = loadings(lmc, inducing)
+    weights = jax.random.normal(key, (loading.shape[0], *loading.shape[2:]))
+    drawn = lmc.mean[:, None] + jnp.einsum("bnm,bdrm,brm->bnd", phi, loading, weights)
+    if lmc.nugget is not None:
+        own = jax.random.normal(jax.random.fold_in(key, 1), drawn.shape)
+        drawn = drawn + jnp.sqrt(lmc.nugget.variance(inputs)) * own
+    return jnp.moveaxis(drawn, 0, 1).reshape(len(inputs), -1)
+
+
+def output_parameters(
+    model: Model, latent: dict[str, Float[Array, "... N D"]], output: int
+) -> tuple[Float[Array, "... N"], ...]:
+    """Return the parameters theta of one output from the latent values of every role."""
+    likelihood = model.likelihoods[output]
+    gamma = [
+        latent[p.role][..., model.priors[p.role].outputs.index(output)]
+        for p in likelihood.parameters
+    ]
+    return likelihood.theta(*gamma)
+
+
+def draw_outputs(
+    key: Key[Array, ""], model: Model, latent: dict[str, Float[Array, "... N D"]]
+) -> Float[Array, "... N D"]:
+    """Draw every output given the latent values of every role."""
+    drawn = []
+    for output, own_key in enumerate(jax.random.split(key, len(model.likelihoods))):
+        theta = output_parameters(model, latent, output)
+        shape = jnp.broadcast_shapes(*(t.shape for t in theta))
+        drawn.append(model.likelihoods[output].sample(own_key, shape, *theta))
+    return jnp.stack(drawn, axis=-1)

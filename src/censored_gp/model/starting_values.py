@@ -1,0 +1,334 @@
+"""Kernels for someone who has not chosen any: they decide more than the likelihood does.
+
+A time column gets a part for every cycle that its spacing resolves and its span repeats (day, week,
+year) and a slow part; every other column a smooth part of its own. Inputs without a time get one
+smooth part over all columns together. Parameters other than means get the simpler half of this.
+Means may get one more part over time, faster or slower, if the observations ask for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from censored_gp.data.inputs import Columns, spacing
+from censored_gp.data.tables import listed
+from censored_gp.kernels import RBF, Kernel, Periodic
+from censored_gp.likelihoods import Likelihood
+from censored_gp.model.lmc import LMC, Nugget, in_blocks
+from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
+
+HOURS = {"day": 24.0, "week": 168.0, "year": 8766.0}
+
+
+STEPS_PER_CYCLE = 4
+"""A cycle is resolved by at least this many observations of it, ..."""
+
+
+REPEATS = 2
+"""... and known to repeat if the data span it this often."""
+
+
+SLOW_PARTS = 8
+"""The slow part starts with a lengthscale of the span over this."""
+
+
+FAST_STEPS = 4
+"""A fast part starts with a lengthscale of so many steps, ..."""
+
+
+LENGTHS_CARRIED = 2
+"""... more if there are more than so many lengthscales for each inducing input (which then carry
+five sixths of its variance), ..."""
+
+
+FASTER = 4
+"""... where the slow part is at least so many times as long."""
+
+
+MOST_BUMPS = 8
+"""Parts of a cycle whose nuggets differ, ..."""
+
+
+LEAST_BUMPS = 3
+"""... with fewer of which there is no cycle to speak of; ..."""
+
+
+ROWS_A_BUMP = 80
+"""... each with at least so many rows to tell its size from."""
+
+
+def default_kernels(
+    columns: Columns, inputs: Float[np.ndarray, "N C"], role: str
+) -> tuple[Kernel, ...]:
+    """Choose kernels and starting lengthscales from the training inputs alone."""
+    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
+    # The 0/1 columns of one input in words share a kernel.
+    others = [places for places in columns.groups.values() if not columns.is_time[places[0]]]
+    if not times:
+        return (RBF().resolve(columns).fill_lengthscales(inputs),)
+    chosen = [kernel for c in times for kernel in _time_kernels(c, inputs[:, c], role)]
+    if role == "mean":
+        chosen += [RBF(columns=c) for c in others if np.any(np.ptp(inputs[:, c], axis=0) > 0)]
+    return tuple(kernel.resolve(columns).fill_lengthscales(inputs) for kernel in chosen)
+
+
+def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list[Kernel]:
+    """Return the cycles of a time column and a slow part; but for means only the shortest cycle.
+
+    An observation says far less of its noise than of its mean, and a flexible noise would make
+    itself nought wherever the mean happens to meet the data (counts of zero at night).
+    """
+    cycles: list[Kernel] = [Periodic(period, columns=column) for period in _cycles(hours)]
+    if role != "mean" and cycles:
+        return cycles[:1]
+    return [*cycles, RBF(_slow(hours), columns=column)]
+
+
+def _cycles(hours: Float[np.ndarray, "N"]) -> list[float]:
+    """Return the periods that the spacing of hours resolves and their span repeats."""
+    if not len(hours):
+        return []
+    span, step = float(np.ptp(hours)), spacing(hours)
+    return [
+        period
+        for period in HOURS.values()
+        if REPEATS * period <= span + step and STEPS_PER_CYCLE * step <= period
+    ]
+
+
+def default_nugget(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Cycle:
+    """Return over what a nugget of means may change: the shortest cycle of time, if there is one.
+
+    That is what the noise of other families has.
+    """
+    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
+    hours = inputs[:, times[0]] if times else np.zeros(0)
+    for period in _cycles(hours)[:1]:
+        phase = hours / period % 1.0
+        for bumps in range(MOST_BUMPS, LEAST_BUMPS - 1, -1):
+            nearest = np.floor(phase * bumps + 0.5).astype(int) % bumps
+            if np.bincount(nearest, minlength=bumps).min() >= ROWS_A_BUMP:
+                return Cycle(times[0], period, bumps)
+    return Cycle()
+
+
+def _slow(hours: Float[np.ndarray, "N"]) -> float:
+    """Return the lengthscale at which a slow part of time starts."""
+    return max(float(np.ptp(hours)) / SLOW_PARTS, 2.5 * spacing(hours)) or 1.0
+
+
+def spare_kernels(
+    columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
+) -> tuple[Kernel, ...]:
+    """Return parts of the first time column of which the means may get one: fast, middling, slow.
+
+    There are none where time is too short for a fast part to differ from the slow one, or so long
+    that inducing inputs would leave too much out of any that does.
+    """
+    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
+    if not times:
+        return ()
+    hours = inputs[:, times[0]]
+    steps = max(FAST_STEPS, len(np.unique(hours)) / (LENGTHS_CARRIED * most_inducing))
+    slow, fast = _slow(hours), steps * spacing(hours)
+    if not 0.0 < FASTER * fast <= slow:
+        return ()
+    lengths = (fast, float(np.sqrt(fast * slow)), slow)
+    return tuple(RBF(length, columns=times[0]).resolve(columns) for length in lengths)
+
+
+def freedom_of(
+    kernels: Any, columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
+) -> dict[str, Any]:
+    """Return what a fit may change of kernels that nobody has chosen, as arguments of a `Task`."""
+    if kernels is not None:
+        return {}
+    return {"explore": True, "spare": spare_kernels(columns, inputs, most_inducing)}
+
+
+CELLS_IN_DOUBT = 10
+"""Observed cells for each coefficient, below which one latent function may predict better."""
+
+
+SMALL_SPREAD = 0.3
+"""Starting standard deviation of the latent functions that are not means."""
+
+
+NUGGET = 0.3
+"""Starting standard deviation of a nugget, in units of that of the latent function of its mean."""
+
+
+def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
+    """Return the model at its starting values, taken from what was observed (in model units)."""
+    correlation = observed_correlation(values)
+    priors = {}
+    for role, outputs in design.role_outputs.items():
+        starts = [_role_start(design.likelihoods[d], role, values[:, d]) for d in outputs]
+        mean, spread = (np.array(column) for column in zip(*starts, strict=True))
+        kernels = design.kernels.get(role, ())
+        within = correlation[np.ix_(outputs, outputs)]
+        blocks = 1 if design.is_coupled(role) else len(outputs)
+        ranks = design.ranks(role, len(outputs)) if blocks == 1 else (1,) * len(kernels)
+        factors = [correlation_factor(within, rank) for rank in ranks]
+        mixing = [spread[:, None] * (factor if blocks == 1 else 1.0) for factor in factors]
+        priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks)
+        if role == "mean" and kernels:
+            nugget = _starting_nugget(design, outputs, spread, blocks)
+            priors[role] = dataclasses.replace(priors[role], nugget=nugget)
+    return Model(priors, design.likelihoods)
+
+
+def starting_models(design: Design, values: Float[np.ndarray, "N D"]) -> list[Model]:
+    """Return the starting model; where cells are few for it, one of rank one before it.
+
+    A coefficient has no uncertainty of its own: many of them follow the noise of few cells.
+    """
+    model = starting_model(design, values)
+    widest = max((a.shape[2] for lmc in model.priors.values() for a in lmc.mixing), default=0)
+    enough = np.isfinite(values).sum() >= CELLS_IN_DOUBT * coefficients(model)
+    if design.rank is not None or widest < MOST_LATENT or enough:
+        return [model]
+    return [starting_model(dataclasses.replace(design, rank=1), values), model]
+
+
+def coefficients(model: Model) -> int:
+    """Return how many numbers say how outputs share latent functions.
+
+    Rotations of the functions of a kernel, which change nothing, do not count.
+    """
+    shapes = [np.shape(a) for lmc in model.priors.values() for a in lmc.mixing]
+    return sum(b * (outputs * rank - rank * (rank - 1) // 2) for b, outputs, rank in shapes)
+
+
+def _role_start(
+    likelihood: Likelihood, role: str, values: Float[np.ndarray, "N"]
+) -> tuple[float, float]:
+    """Return the starting mean and standard deviation of one latent parameter."""
+    seen = values[np.isfinite(values)]
+    place = [parameter.role for parameter in likelihood.parameters].index(role)
+    start = float(likelihood.links[place].inverse(np.asarray(likelihood.start(seen)[place])))
+    return start, likelihood.latent_spread(seen) if role == "mean" else SMALL_SPREAD
+
+
+def _starting_nugget(
+    design: Design, outputs: tuple[int, ...], spread: Float[np.ndarray, "D"], blocks: int
+) -> Nugget | None:
+    """Return the nuggets of means: none for families that do not ask for one, and there it stays.
+
+    The slope in a standard deviation that is nought is nought.
+    """
+    asked = np.array([design.likelihoods[d].nugget for d in outputs])
+    if design.nugget is None or not asked.any():
+        return None
+    column, period, bumps = design.nugget
+    size = np.repeat((NUGGET * spread * asked)[:, None], bumps, axis=1)
+    return Nugget(size.reshape(blocks, len(outputs) // blocks, bumps), column, period)
+
+
+def _starting_lmc(
+    kernels: tuple[Kernel, ...],
+    mixing: Sequence[Float[np.ndarray, "D R"]],
+    mean: Float[np.ndarray, "D"],
+    outputs: tuple[int, ...],
+    blocks: int,
+) -> LMC:
+    """Put the outputs of a role in blocks and spread the prior variance over its kernels."""
+    shares = tuple(
+        (own / np.sqrt(len(kernels))).reshape(blocks, len(outputs) // blocks, -1) for own in mixing
+    )
+    return LMC(in_blocks(kernels, blocks), shares, mean.reshape(blocks, -1), outputs)
+
+
+def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "D D"]:
+    """Return pairwise correlations of what was observed, shrunk so that they are a start only."""
+    seen = np.isfinite(values)
+    count = np.maximum(seen.sum(axis=0), 1)
+    filled = np.where(seen, values, 0.0)
+    centred = np.where(seen, values - filled.sum(axis=0) / count, 0.0)
+    norm = np.sqrt(np.maximum((centred**2).sum(axis=0), 1e-300))
+    correlation = 0.9 * (centred / norm).T @ (centred / norm)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def correlation_factor(
+    correlation: Float[np.ndarray, "D D"], rank: int
+) -> Float[np.ndarray, "D R"]:
+    """Return A with A A' the best approximation of that rank, its rows of unit length."""
+    values, vectors = np.linalg.eigh(correlation)
+    kept = np.argsort(values)[::-1][:rank]
+    factor = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 1e-6))
+    length = np.linalg.norm(factor, axis=1, keepdims=True)
+    return np.where(length > 1e-6, factor / np.maximum(length, 1e-6), 1.0 / np.sqrt(rank))
+
+
+ROLES = ("mean", "scale", "shape")
+
+
+def design_for(
+    settings: Mapping[str, Any],
+    likelihoods: tuple[Likelihood, ...],
+    columns: Columns,
+    inputs: Float[np.ndarray, "N C"],
+) -> Design:
+    """Put likelihoods and kernels together as an estimator's settings say, kernels in numbers.
+
+    Inputs are looked at, outputs never.
+    """
+    _check_kernels(settings["kernels"], columns)
+    present = [p.role for likelihood in likelihoods for p in likelihood.parameters]
+    wanted = kernels_by_role(settings["kernels"], present, settings["heteroscedastic"])
+    kernels = {
+        role: default_kernels(columns, inputs, role)
+        if given is None
+        else tuple(k.resolve(columns).fill_lengthscales(inputs) for k in given)
+        for role, given in wanted.items()
+    }
+    # The other engines have no way to tell a nugget from what their rows share.
+    alone = wanted.get("mean", ()) is None and settings["engine"] == "natural"
+    nugget = default_nugget(columns, inputs) if alone else None
+    return Design(likelihoods, kernels, settings["coupled"], settings["rank"], nugget)
+
+
+def kernels_by_role(
+    kernels: Any, present: Sequence[str], heteroscedastic: bool
+) -> dict[str, tuple[Kernel, ...] | None]:
+    """Return the kernels asked for in each role; None: to be chosen, empty: the role is constant.
+
+    Means vary. Scales vary if heteroscedastic, shapes only if kernels are given for them by name.
+    """
+    by_role = kernels if isinstance(kernels, Mapping) else dict.fromkeys(("mean", "scale"), kernels)
+    unknown = [role for role in by_role if role not in ROLES]
+    if unknown:
+        raise ValueError(
+            f"kernels: found the role(s) {listed(map(str, unknown))}. Accepted are {listed(ROLES)}."
+        )
+    wanted: dict[str, Any] = {"mean": None, "scale": None, "shape": ()} | dict(by_role)
+    if not heteroscedastic:
+        wanted |= {"scale": (), "shape": ()}
+    return {role: _as_kernels(wanted[role], role) for role in ROLES if role in present}
+
+
+def _check_kernels(kernels: Any, columns: Columns) -> None:
+    """Refuse kernels on columns that are not there, in roles that are not used as well."""
+    every = kernels_by_role(kernels, ROLES, heteroscedastic=True)
+    for kernel in (kernel for several in every.values() for kernel in several or ()):
+        kernel.resolve(columns)
+
+
+def _as_kernels(kernels: Any, role: str) -> tuple[Kernel, ...] | None:
+    if kernels is None:
+        return None
+    several = (kernels,) if isinstance(kernels, Kernel) else kernels
+    good = isinstance(several, Sequence) and all(isinstance(kernel, Kernel) for kernel in several)
+    if not good or isinstance(several, str) or (role == "mean" and not several):
+        raise ValueError(
+            f"kernels: found {kernels!r} for role {role!r}. Accepted is a Kernel, a list of them, "
+            'a dict of these by role ("mean", "scale", "shape"), or None to have them chosen.'
+        )
+    return tuple(several)

@@ -1,0 +1,1 @@
+"""The posterior predictive, its mixture and scores: Eq. (8), (14)."""

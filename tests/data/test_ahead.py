@@ -1,0 +1,152 @@
+"""Times that come next, and inputs for them."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from censored_gp.data.inputs import read_inputs
+from censored_gp.data.time import numbers_ahead, times_ahead
+from censored_gp.estimator.analysis.forecast import drawn_stretches, scenarios
+
+
+def hourly(start, hours, step=1):
+    return np.datetime64(start, "s") + np.arange(0, hours, step) * np.timedelta64(3600, "s")
+
+
+def test_times_go_on_at_the_usual_spacing():
+    wall, instant = times_ahead(hourly("2024-06-03T00", 10), periods=3)
+    np.testing.assert_array_equal(wall, hourly("2024-06-03T10", 3))
+    np.testing.assert_array_equal(instant, wall)
+    until, _ = times_ahead(hourly("2024-06-03T00", 10), until="2024-06-03T12:30")
+    np.testing.assert_array_equal(until, wall)
+
+
+def test_a_gap_does_not_change_the_spacing():
+    times = np.delete(hourly("2024-06-03T00", 20), [3, 4, 5, 11])
+    assert times_ahead(times, 1)[0][0] == np.datetime64("2024-06-03T20", "s")
+
+
+def test_nothing_is_forecast_for_hours_that_the_past_does_not_have():
+    days = [hourly(f"2024-06-{day:02d}T08", 9) for day in range(3, 8)]
+    wall, _ = times_ahead(np.concatenate(days), 10)
+    assert wall[0] == np.datetime64("2024-06-08T08", "s")
+    assert wall[9] == np.datetime64("2024-06-09T08", "s")
+
+
+def test_nothing_is_forecast_for_days_that_weeks_do_not_have():
+    days = [hourly(f"2024-06-{d:02d}T08", 9) for d in range(3, 29) if (d - 3) % 7 < 5]
+    wall, _ = times_ahead(np.concatenate(days), 1)
+    assert wall[0] == np.datetime64("2024-07-01T08", "s")  # a Monday, after Friday the 28th
+
+
+def test_hours_are_hours_and_days_are_days_when_the_clock_changes():
+    # Clocks in Berlin go back at 3:00 on 27 October 2024.
+    wall, instant = times_ahead(hourly("2024-10-26T00", 25), 4, zone="Europe/Berlin")
+    assert [str(time)[11:13] for time in wall] == ["01", "02", "02", "03"]
+    assert np.all(np.diff(instant) == np.timedelta64(3600, "s"))
+    daily, instant = times_ahead(hourly("2024-10-24T00", 72, 24), 3, zone="Europe/Berlin")
+    assert {str(time)[11:] for time in daily} == {"00:00:00"}
+    assert set(np.diff(instant).astype(int) // 3600) == {24, 25}
+
+
+@pytest.mark.parametrize("zone", ["+02:00", "UTC+02:00", "pytz.FixedOffset(120)"])
+def test_a_zone_may_be_an_offset(zone):
+    wall, instant = times_ahead(hourly("2024-04-01T00", 10), 1, zone=zone)
+    assert (str(wall[0]), str(instant[0])) == ("2024-04-01T10:00:00", "2024-04-01T08:00:00")
+
+
+def test_a_zone_that_nobody_knows_is_told():
+    with pytest.raises(ValueError, match=r"Time zone: found 'tzlocal\(\)'. Accepted are names"):
+        times_ahead(hourly("2024-04-01T00", 10), 1, zone="tzlocal()")
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        "2024-04-01T12:30",
+        "2024-04-01T11:30+01:00",
+        "2024-04-01 10:30Z",
+        dt.datetime(2024, 4, 1, 10, 30, tzinfo=dt.UTC),
+        pd.Timestamp("2024-04-01T12:30", tz="+02:00"),
+        np.datetime64("2024-04-01T12:30:00", "ns"),
+    ],
+    ids=str,
+)
+def test_a_last_time_with_a_zone_is_that_moment(until):
+    wall, _ = times_ahead(hourly("2024-04-01T00", 10), until=until, zone="+02:00")
+    assert str(wall[-1]) == "2024-04-01T12:00:00"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "forecast: found periods=None and until=None"),
+        ({"periods": 1, "until": "2025"}, "forecast: found periods=1"),
+        ({"until": "2020"}, "until: found no time after 2024-06-03T09:00:00 up to 2020"),
+        ({"until": "foo"}, "until: found 'foo'. Accepted is a time, such as 2024-06-03"),
+        ({"until": pd.NaT}, "until: found 'NaT'"),
+        ({"until": "2024-06-04T00:00+02:00"}, "a time with a zone, where the times .* have none"),
+        ({"until": "3024-06"}, "further ahead than 100000 steps"),
+        ({"periods": 2.5}, "periods: found 2.5. Accepted is a whole number"),
+        ({"periods": 0}, "periods: found 0"),
+        ({"periods": "3"}, "periods: found '3'"),
+        ({"periods": 10**9}, "periods: found 1000000000"),
+    ],
+    ids=str,
+)
+def test_how_far_must_be_said(given, words):
+    with pytest.raises(ValueError, match=words):
+        times_ahead(hourly("2024-06-03T00", 10), **given)
+
+
+def test_times_that_are_numbers_go_on_too():
+    past = np.arange(0, 10) * 0.1
+    np.testing.assert_allclose(numbers_ahead(past, 2), [1.0, 1.1])
+    np.testing.assert_allclose(numbers_ahead(past, until=1.2), [1.0, 1.1, 1.2])
+    for until, words in (
+        ("noon", "Accepted is a number"),
+        (0.5, "no time after"),
+        (1e9, "further"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            numbers_ahead(past, until=until)
+    with pytest.raises(ValueError, match="one time only"):
+        numbers_ahead(np.zeros(3), 1)
+
+
+def test_where_times_are_numbers_unknown_inputs_are_a_stretch_of_the_past():
+    past = np.array([2.0, 0.0, 1.0])
+    inputs = np.column_stack([past, 10 * past])
+    matrix = np.array([[3.0, np.nan], [4.0, np.nan]])
+    found = drawn_stretches(past, inputs, matrix, 20, np.random.default_rng(0))
+    pairs = {tuple(rows) for rows in found[:, :, 1].tolist()}
+    assert pairs == {(0.0, 10.0), (10.0, 20.0), (20.0, 0.0)}
+    np.testing.assert_array_equal(found[:, :, 0], np.tile([3.0, 4.0], (20, 1)))
+
+
+def test_one_time_has_no_spacing():
+    with pytest.raises(ValueError, match="one time only"):
+        times_ahead(hourly("2024-06-03T00", 1), 2)
+
+
+TABLE = {
+    "time": hourly("2024-06-03T00", 24 * 15),
+    "heat": np.arange(24.0 * 15),
+    "sky": ["wet" if day % 2 else "dry" for day in range(15) for _ in range(24)],
+}
+
+
+def test_unknown_inputs_come_from_one_day_of_the_past_at_the_same_hour():
+    inputs, columns = read_inputs(TABLE)
+    ahead = hourly("2024-06-18T06", 30)  # a Tuesday, of which the past has two
+    matrix = np.full((30, inputs.shape[1]), np.nan)
+    matrix[:, 0] = 0.0
+    found = scenarios(TABLE["time"], inputs, ahead, matrix, 20, np.random.default_rng(0))
+    heat = found[:, :, 1] + columns.origin[1]
+    np.testing.assert_array_equal(heat[:, :18] % 24, np.tile(np.arange(6.0, 24.0), (20, 1)))
+    day = heat[:, :18] // 24
+    assert np.all(day == day[:, :1])
+    assert set(day[:, 0]) == {1.0, 8.0}
+    assert np.all(found[:, :, 0] == 0.0)

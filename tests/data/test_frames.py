@@ -1,0 +1,393 @@
+"""Tables in, tables out: what a table says is read, and what it had comes back."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from censored_gp import CensoredGP, load
+from censored_gp.data.layout import Spec, read_new, read_training, result
+from censored_gp.data.tables import Kept, build
+from censored_gp.kernels import RBF
+
+MAKES = {
+    "pandas": lambda d: d,
+    "polars": pl.from_pandas,
+    "pyarrow": lambda d: pa.Table.from_pandas(d, preserve_index=False),
+}
+EVERY_MAKE = pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+N = 12
+
+
+def wide(zone="Europe/Berlin"):
+    """Twelve hours around the end of summer time, in which an hour is there twice."""
+    time = pd.date_range("2024-10-26 22:00", periods=N, freq="h", tz=zone)
+    wave = 3 + 2 * np.sin(np.arange(N) / 2) + np.random.default_rng(0).normal(0, 0.3, N)
+    return pd.DataFrame(
+        {
+            "time": time,
+            "rain": np.arange(N) % 3 / 2,
+            "a": np.minimum(wave, 4.0),
+            "b": wave[::-1] + np.arange(N) % 3,
+            "a_full": wave > 4.0,
+            "b_full": np.arange(N) == 5,
+        },
+        index=10 * np.arange(N),
+    )
+
+
+def long(shuffled=True):
+    """The same, a row for each output and time."""
+    table = wide()
+    parts = [
+        pd.DataFrame(
+            {
+                "time": table["time"],
+                "rain": table["rain"],
+                "station": name,
+                "n": table[name],
+                "full": table[f"{name}_full"],
+            }
+        )
+        for name in "ab"
+    ]
+    both = pd.concat(parts, ignore_index=True)
+    return both.sample(frac=1, random_state=0) if shuffled else both
+
+
+WIDE = {"outputs": ["a", "b"], "time": "time", "inputs": ["rain"]}
+LONG = {"outputs": "n", "by": "station", "time": "time", "inputs": ["rain"]}
+FLAGS = Spec(censored=["a_full", "b_full"])
+
+
+def columns_of(frame):
+    return list(frame.column_names if isinstance(frame, pa.Table) else frame.columns)
+
+
+def as_pandas(frame):
+    return frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()
+
+
+@EVERY_MAKE
+def test_wide_and_long_tables_say_the_same(make):
+    one = read_training(make(wide()), **WIDE, spec=FLAGS)
+    other = read_training(make(long()), **LONG, spec=Spec(censored="full"))
+    order = [other.observations.names.index(name) for name in "ab"]
+    for end in ("lower", "upper"):
+        found = getattr(other.observations, end)[:, order]
+        np.testing.assert_array_equal(found, getattr(one.observations, end))
+    assert one.observations.is_right.sum() == wide()[["a_full", "b_full"]].to_numpy().sum()
+    np.testing.assert_array_equal(other.inputs["rain"], one.inputs["rain"])
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["a_full", "b_full"],
+        {"b": "b_full", "a": "a_full"},
+        wide()[["a_full", "b_full"]].to_numpy(),
+        wide()[["a_full", "b_full"]].set_axis(["a", "b"], axis=1),
+    ],
+    ids=["list", "dict", "array", "frame"],
+)
+def test_every_way_to_give_flags(flags):
+    expected = read_training(wide(), **WIDE, spec=FLAGS).observations
+    found = read_training(wide(), **WIDE, spec=Spec(censored=flags)).observations
+    np.testing.assert_array_equal(found.upper, expected.upper)
+
+
+def test_a_value_whose_flag_is_missing_is_left_out():
+    """Taken for lower bounds, many exact values would have nothing to hold what is above them."""
+    table = wide().assign(a_full=[np.nan, 1.0, *[0.0] * (N - 2)])
+    with pytest.warns(UserWarning, match=r"Flag 'a_full' is missing in 1 row.*first of them row 0"):
+        found = read_training(table, **WIDE, spec=Spec(censored={"a": "a_full"})).observations
+    assert np.argwhere(found.is_missing).tolist() == [[0, 0]]
+    assert np.argwhere(found.is_right).tolist() == [[1, 0]]
+
+
+def test_flags_that_never_say_exact_are_refused_where_some_are_missing():
+    # A missing value has no flag to speak of.
+    table = wide().assign(a_full=[1.0, *[np.nan] * (N - 1)], a=[*range(N - 1), np.nan])
+    with pytest.raises(ValueError, match=r"Flag 'a_full' is missing in .* nowhere 0.*fill in 0"):
+        read_training(table, **WIDE, spec=Spec(censored={"a": "a_full"}))
+
+
+@pytest.mark.parametrize("limit", [{"capacity": 4.0}, {"lower": 0.0}])
+def test_a_share_needs_a_flag(limit):
+    with pytest.raises(ValueError, match="without flags"):
+        read_training(wide(), **WIDE, spec=Spec(side="share", **limit))
+
+
+def test_flags_of_some_outputs_only():
+    found = read_training(wide(), **WIDE, spec=Spec(censored={"b": "b_full"})).observations
+    assert found.is_right.sum(axis=0).tolist() == [0, 1]
+
+
+def test_flags_in_words_and_flags_of_detection_limits():
+    for yes, no in (("true", "False"), ("Yes", "no"), ("y", "N"), ("T", "f"), ("1", "0.0")):
+        table = {"x": [1.0, 2, 3], "y": [5.0, 6, 7], "flag": [yes, no, yes.upper()]}
+        for side, kind in (("right", "is_right"), ("left", "is_left")):
+            read = read_training(table, "y", inputs="x", spec=Spec(censored="flag", side=side))
+            assert getattr(read.observations, kind)[:, 0].tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "capacity", [4.0, {"a": 4.0}, {"a": "limit"}, ["limit", "none"], [4.0, np.nan]], ids=str
+)
+def test_every_way_to_give_a_capacity(capacity):
+    table = wide().assign(limit=4.0, none=np.nan)
+    found = read_training(table, **WIDE, spec=Spec(capacity=capacity)).observations
+    full = (table["a"] >= 4.0).to_numpy()
+    np.testing.assert_array_equal(found.is_right[:, 0], full)
+    assert np.all(found.lower[:, 0] == table["a"])
+
+
+def test_capacities_of_a_long_table_by_output():
+    found = read_training(long(), **LONG, spec=Spec(capacity={"a": 4.0})).observations
+    names = found.names
+    assert found.is_right[:, names.index("a")].sum() == (wide()["a"] >= 4.0).sum()
+    assert not found.is_right[:, names.index("b")].any()
+
+
+def test_bounds_need_no_column_of_values():
+    table = {"x": [1.0, 2, 3], "lo": [0.0, 5, np.nan], "hi": [12.0, 5, 3]}
+    spec = Spec(lower={"lead": "lo"}, upper={"lead": "hi"})
+    found = read_training(table, "lead", inputs="x", spec=spec).observations
+    assert found.names == ("lead",)
+    np.testing.assert_array_equal(found.lower[:, 0], [0, 5, -np.inf])
+    np.testing.assert_array_equal(found.upper[:, 0], [12, 5, 3])
+
+
+def test_absent_rows_of_a_long_table_are_missing_cells():
+    found = read_training(long(shuffled=False).drop(index=[0, N + 3]), **LONG).observations
+    assert found.shape == (N, 2)
+    assert np.argwhere(found.is_missing).tolist() == [[0, 0], [3, 1]]
+
+
+def test_without_a_time_rows_of_equal_inputs_are_one_and_repeats_are_kept():
+    table = {"dose": [1.0, 1.0, 1.0, 2.0], "organ": ["liver", "bone", "liver", "bone"]}
+    table["lead"] = [0.1, 0.2, 0.3, 0.4]
+    found = read_training(table, "lead", by="organ", inputs="dose")
+    np.testing.assert_array_equal(found.inputs["dose"], [1.0, 1.0, 2.0])
+    np.testing.assert_array_equal(
+        found.observations.values(), [[0.1, 0.2], [0.3, np.nan], [np.nan, 0.4]]
+    )
+
+
+def test_times_in_text_are_read_and_come_back_as_they_were():
+    table = {"when": ["2024-06-03 08:00", "2024-06-03T09:30"], "y": [1.0, 2.0]}
+    read = read_training(table, "y", time="when")
+    assert read.inputs["when"][1] == dt.datetime(2024, 6, 3, 9, 30)
+    back = result(read.layout, read.rows, np.zeros((2, 1)))
+    assert list(back["when"]) == table["when"]
+
+
+@pytest.mark.parametrize("name", ["time", None])
+def test_the_index_of_pandas_can_be_the_time(name):
+    table = wide().set_index("time").rename_axis(name)
+    read = read_training(table, ["a", "b"], time=name or "index")
+    assert read.inputs[name or "index"].iloc[0] == wide()["time"].iloc[0]
+    back = result(read.layout, read.rows, np.zeros((N, 2)))
+    assert list(back.columns) == ["a", "b"]
+    pd.testing.assert_index_equal(back.index, table.index)
+
+
+FLAGGED = wide().assign(limit=2.0)
+REFUSED = {
+    "absent output": (wide(), {**WIDE, "outputs": ["a", "c"]}, {}, "no column 'c'.*It has 'time'"),
+    "absent input": (wide(), {**WIDE, "inputs": ["snow"]}, {}, "Input: found no column 'snow'"),
+    "absent flag": (wide(), WIDE, {"censored": {"a": "oops"}}, "Flag: found no column 'oops'"),
+    "no inputs": (wide(), {"outputs": "a"}, {}, "a time or inputs"),
+    "two purposes": (wide(), {**WIDE, "inputs": ["a"]}, {}, "'a' named more than once"),
+    "one flag for two": (wide(), WIDE, {"censored": "a_full"}, "'a_full' for 2 output"),
+    "no such output": (wide(), WIDE, {"capacity": {"c": 1}}, "'c', which is not an output"),
+    "a flag that is no flag": (
+        wide().assign(a_full=2.0 * (np.arange(N) == 3)),
+        WIDE,
+        {"censored": {"a": "a_full"}},
+        "Flag 'a_full', row 3: found 2. Accepted are True or 1",
+    ),
+    "a flag in words": (
+        wide().assign(a_full=["maybe"] * N),
+        WIDE,
+        {"censored": {"a": "a_full"}},
+        "Flag 'a_full', row 0: found 'maybe'",
+    ),
+    "a capacity too low": (
+        FLAGGED,
+        WIDE,
+        {"censored": {"a": "a_full"}, "capacity": {"a": "limit"}},
+        r"Output 'a', row 0.*: found .*, which is not flagged.*its capacity of 2",
+    ),
+    "bounds and flags": (wide(), WIDE, {"censored": ["a_full"] * 2, "lower": "a"}, "bounds and fl"),
+    "crossed bounds": (
+        wide().assign(lo=5.0, hi=4.0), {**WIDE, "outputs": "a"}, {"lower": "lo", "upper": "hi"},
+        "Output 'a', row 0.*lower 5 and upper 4",
+    ),
+    "text among numbers": (
+        wide().assign(a=["n/a"] * N), WIDE, {}, "Output 'a', row 0: found 'n/a'"
+    ),
+    "a time in words": (wide().assign(time="noon"), WIDE, {}, "Time 'time', row 0: found 'noon'"),
+    "two zones": (
+        wide().assign(time=["2024-06-03T08:00+00:00"] + ["2024-06-03T08:00+02:00"] * (N - 1)),
+        WIDE, {}, "row 1: found a time in zone UTC.02:00, after times in zone UTC",
+    ),
+    "no table": (np.zeros((3, 2)), WIDE, {}, "Table: found ndarray"),
+    "double names": (
+        pd.DataFrame([[1, 2]], columns=["a", "a"]), WIDE, {}, "(?s)'a' 2 times.*Rename or drop"
+    ),
+    "an unknown side": (wide(), WIDE, {"side": "up"}, "side: found 'up'"),
+    "no rows": (wide()[:0], WIDE, {}, "found no rows"),
+    "twice in a long table": (
+        pd.concat([long(shuffled=False)] * 2, ignore_index=True), LONG, {},
+        rf"Time 'time', row {2 * N}: found 2024-10-26 22:00:00\+02:00 of output 'a' again, after "
+        rf"row 0 \({2 * N - 1} more",
+    ),
+    "inputs that disagree": (
+        long(shuffled=False).assign(rain=np.arange(2.0 * N)), LONG, {},
+        rf"Input 'rain', row {N}: found {N}.0, but 0.0 in row 0 of the same time",
+    ),
+    "no output named": (long().assign(station=None), LONG, {}, "Column 'station', row 0: found no"),
+    "a value of a long table": (
+        long(shuffled=False)[::-1].assign(n=lambda table: table["n"].where(table.index != 3, -1.0)),
+        LONG, {"likelihood": "gamma"},
+        rf"Output 'a' in column 'n', row {2 * N - 4}: found -1\. Gamma accepts",
+    ),
+    "an input of a long table": (
+        long(shuffled=False)[::-1].assign(rain=lambda t: t["rain"].where(t.index % N != 3, np.inf)),
+        LONG, {}, rf"Input 'rain', row {N - 4}: found inf",
+    ),
+    "a long table of two outputs": (
+        long(), {**LONG, "outputs": ["n", "full"]}, {}, "the one column of values"
+    ),
+    "a missing time": (
+        long(shuffled=False).assign(time=pd.NaT), LONG, {}, "Input 'time', row 0: found no value"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "names", "spec", "words"), REFUSED.values(), ids=REFUSED)
+def test_bad_tables_are_refused_in_words(table, names, spec, words):
+    spec = dict(spec)
+    model = CensoredGP(spec.pop("likelihood", "gaussian"))
+    with pytest.raises(ValueError, match=words):
+        model.fit(table, **names, **spec)
+
+
+def test_names_and_arrays_do_not_mix():
+    with pytest.raises(ValueError, match="time='time' but no outputs"):
+        CensoredGP().fit(wide(), time="time")
+    with pytest.raises(ValueError, match="y and outputs"):
+        CensoredGP().fit(wide(), wide()["a"], outputs="a", time="time")
+
+
+def test_a_new_long_table_may_ask_for_all_outputs_or_for_some():
+    layout = read_training(long(), **LONG).layout
+    names = list(layout.outputs)
+    _, some = read_new(long(shuffled=False)[:2], layout)
+    assert some.output.tolist() == [names.index("a")] * 2
+    _, every = read_new(wide()[["time", "rain"]][:2], layout)
+    back = result(layout, every, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert back["n"].tolist() == [1, 2, 3, 4]
+    assert back["station"].tolist() == names * 2
+    with pytest.raises(ValueError, match=r"Column 'station', row 0: found 'z'.*outputs of the tr"):
+        read_new(long().assign(station="z"), layout)
+
+
+@EVERY_MAKE
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_keys_come_back_from_plain_arrays(make, zone):
+    table = make(wide(zone)[["time", "a"]])
+    kept = Kept.of(table)
+    object.__setattr__(kept, "native", None)  # as in a model that comes from a file
+    pd.testing.assert_frame_equal(as_pandas(kept.table()), as_pandas(table), check_dtype=False)
+
+
+@pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow", "dict"])
+def test_tables_are_built_of_any_columns(make):
+    hours = np.array(["2024-06-03T08", "2024-06-03T09"], dtype="datetime64[s]")
+    days = hours.astype("datetime64[D]")
+    text, number = np.array(["x", "y"]), np.array([1.5, 2.5])
+    built = build(make, {"when": hours, "day": days, "who": text, "n": number})
+    names = list(built) if make == "dict" else columns_of(built)
+    assert names == ["when", "day", "who", "n"]
+    plain = pd.DataFrame(built) if make == "dict" else as_pandas(built)
+    assert plain["when"][1] == pd.Timestamp("2024-06-03 09:00")
+    assert plain["who"].tolist() == ["x", "y"]
+    assert plain["n"].tolist() == [1.5, 2.5]
+
+
+@pytest.fixture(scope="module")
+def model():
+    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), heteroscedastic=False)
+    return estimator.fit(wide(), **WIDE, censored=["a_full", "b_full"])
+
+
+@EVERY_MAKE
+def test_results_are_like_the_table(model, make):
+    table = make(wide())
+    mean, std = model.predict(table, return_std=True)
+    low, high = model.interval(table)
+    for found in (mean, std, low, high, model.cdf(table, 2.0), model.log_density(table)):
+        assert type(found) is type(table)
+        assert columns_of(found) == ["time", "a", "b"]
+        plain = as_pandas(found)
+        assert str(plain["time"].dtype.tz) == "Europe/Berlin"
+        assert (plain["time"].to_numpy() == wide()["time"].to_numpy()).all()
+    expected = model.predict_distribution(wide()).mean
+    np.testing.assert_array_equal(as_pandas(mean)[["a", "b"]], expected)
+    if isinstance(table, pd.DataFrame):
+        pd.testing.assert_index_equal(mean.index, table.index)
+
+
+def test_levels_and_draws_are_stacked(model):
+    both = model.quantile(wide(), [0.1, 0.9])
+    assert list(both.columns) == ["time", "level", "a", "b"]
+    assert both["level"].tolist() == [0.1] * N + [0.9] * N
+    np.testing.assert_array_equal(both["a"][:N], model.quantile(wide(), 0.1)["a"])
+    drawn = model.sample(wide(), 3, random_state=0)
+    assert drawn["draw"].value_counts().to_dict() == {0: N, 1: N, 2: N}
+    assert drawn.index.tolist() == wide().index.tolist() * 3
+
+
+def test_imputed_tables_keep_what_was_seen_to_the_last_bit(model):
+    filled, table = model.impute(), wide()
+    for name in "ab":
+        full = table[f"{name}_full"]
+        assert (filled[name][~full] == table[name][~full]).all()
+        assert (filled[name][full] > table[name][full]).all()
+    pd.testing.assert_index_equal(filled.index, table.index)
+    pd.testing.assert_series_equal(filled["time"], table["time"])
+
+
+def test_long_in_long_out(model):
+    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), heteroscedastic=False)
+    other = estimator.fit(long(), **LONG, censored="full")
+    # The outputs come in another order, which is all that may differ.
+    assert other.elbo_ == pytest.approx(model.elbo_, rel=1e-6)
+    filled = other.impute()
+    assert list(filled.columns) == ["time", "station", "n"]
+    pd.testing.assert_series_equal(filled["station"], long()["station"])
+    seen = ~long()["full"]
+    assert (filled["n"][seen] == long()["n"][seen]).all()
+    assert other.score(long()) == pytest.approx(model.score(wide()), abs=1e-4)
+
+
+def test_a_model_from_a_file_answers_in_tables(model, tmp_path):
+    again = load(model.save(tmp_path / "model"))
+    assert again.layout_ == model.layout_
+    pd.testing.assert_frame_equal(again.predict(wide()), model.predict(wide()))
+    pd.testing.assert_frame_equal(again.impute(), model.impute(), check_freq=False)
+
+
+def test_arrays_in_arrays_out(model):
+    matrix = np.column_stack([np.arange(3.0), np.zeros(3)])
+    fitted = CensoredGP(kernels=RBF(1.0), heteroscedastic=False, max_iterations=2)
+    with pytest.warns(match="."):
+        fitted.fit(matrix, np.arange(3.0), capacity=2.0)
+    assert fitted.layout_ is None
+    assert isinstance(fitted.predict(matrix), np.ndarray)
+    assert fitted.observations_.is_right[:, 0].tolist() == [False, False, True]

@@ -1,0 +1,354 @@
+import dataclasses
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing, indexable
+
+from censored_gp.data.observations import Observations
+
+INF, NAN = np.inf, np.nan
+KINDS = ("exact", "right", "left", "interval", "missing")
+Y = np.array([[1.0, 10.0], [2.0, NAN], [3.0, 30.0]])
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.fixture
+def every_kind():
+    return between([2.0, 1.0, -INF, 1.0, -INF], [2.0, INF, 4.0, 4.0, INF])
+
+
+def between(lower, upper, names=()):
+    return Observations(np.array(lower), np.array(upper), names)
+
+
+def intervals(observations):
+    pairs = zip(observations.lower.ravel(), observations.upper.ravel(), strict=True)
+    return [(float(low), float(high)) for low, high in pairs]
+
+
+def test_the_kinds_partition_the_cells(every_kind):
+    masks = np.stack([getattr(every_kind, f"is_{kind}")[:, 0] for kind in KINDS])
+    np.testing.assert_array_equal(masks, np.eye(5, dtype=bool))
+    assert {k: v.tolist() for k, v in every_kind.counts().items()} == {k: [1] for k in KINDS}
+
+
+def test_values_are_the_value_the_bound_or_the_middle(every_kind):
+    np.testing.assert_array_equal(every_kind.values()[:, 0], [2.0, 1.0, 4.0, 2.5, NAN])
+    huge = between([-1.5e308, 1e308], [1.5e308, 1.6e308])
+    np.testing.assert_allclose(huge.values()[:, 0], [0.0, 1.3e308])
+
+
+def test_bounds_are_float64_copies():
+    lower = np.array([1, 2])
+    observations = Observations(lower, lower)
+    lower[0] = 9
+    assert observations.lower.dtype == observations.upper.dtype == np.float64
+    assert intervals(observations) == [(1.0, 1.0), (2.0, 2.0)]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        observations.lower = lower
+
+
+def test_names_default_to_y():
+    assert Observations.exact([1.0]).names == ("y",)
+    assert Observations.exact(Y).names == ("y0", "y1")
+    assert between(Y[:1], Y[:1], ("a", "b")).names == ("a", "b")
+
+
+def test_exact():
+    observations = Observations.exact(Y)
+    assert intervals(observations)[2:4] == [(2.0, 2.0), (-INF, INF)]
+    assert observations.is_exact.sum() == 5
+
+
+def loop_flags(y, flag, strict):
+    """The obvious twin: the interval of one value and its flag."""
+    step = 1 if strict else 0
+    if np.isnan(y):
+        return (-INF, INF)
+    return {0: (y, y), 1: (y + step, INF), -1: (-INF, y - step)}[int(flag)]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_flags_equal_the_obvious_loop(strict):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random((40, 3)) < 0.2, NAN, rng.poisson(4.0, (40, 3)))
+    flags = rng.integers(-1, 2, (40, 3))
+    expected = [loop_flags(*cell, strict) for cell in zip(y.ravel(), flags.ravel(), strict=True)]
+    assert intervals(Observations.from_flags(y, flags, strict=strict)) == expected
+
+
+@pytest.mark.parametrize("flags", [[True, False], [1, 0], [1.0, 0.0], np.array([True, False])])
+def test_flags_may_be_bools_or_numbers(flags):
+    assert intervals(Observations.from_flags([3.0, 4.0], flags)) == [(3.0, INF), (4.0, 4.0)]
+
+
+def test_flags_of_the_left_side_are_upper_bounds():
+    left = Observations.from_flags([3, 4, NAN], [True, False, True], side="left")
+    assert intervals(left) == [(-INF, 3.0), (4.0, 4.0), (-INF, INF)]
+    strict = Observations.from_flags([3, 4], [1, 0], side="left", strict=True)
+    assert intervals(strict) == [(-INF, 2.0), (4.0, 4.0)]
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pa.array])
+def test_what_was_flat_stays_flat(make):
+    y = make([1.0, 2.0, 3.0])
+    built = (
+        Observations.exact(y),
+        Observations.from_flags(y, [0, 1, 0]),
+        Observations.from_bounds(y, [5.0, 5.0, 5.0]),
+        Observations.from_capacity(y, 2),
+        Observations.from_detection_limit(y, 2),
+        Observations.from_rounding(y, 1),
+        Observations(np.arange(3), np.arange(3)),
+    )
+    assert all(each.flat and each.rows([0, 2]).flat and each[1].flat for each in built)
+    moved = dataclasses.replace(built[0], lower=np.zeros((3, 1)), upper=np.ones((3, 1)))
+    assert moved.flat
+
+
+@pytest.mark.parametrize("y", [Y, Y[:, :1], Y.tolist(), {"a": [1.0]}, pd.DataFrame({"a": [1.0]})])
+def test_what_had_columns_is_not_flat(y):
+    assert Observations.exact(y).flat is False
+    assert Observations.exact(y)[:1].flat is False
+
+
+def test_strict_needs_counts_only_where_censored():
+    observations = Observations.from_flags([2.5, 3.0, NAN], [0, 1, 1], strict=True)
+    assert intervals(observations) == [(2.5, 2.5), (4.0, INF), (-INF, INF)]
+
+
+def test_flags_of_missing_values_do_not_matter():
+    observations = Observations.from_flags([NAN, NAN, 1.0], [1, NAN, 0])
+    assert observations.is_missing[:, 0].tolist() == [True, True, False]
+
+
+def test_bounds_with_nan_are_open():
+    observations = Observations.from_bounds([1.0, NAN, NAN, -INF], [NAN, 2.0, NAN, INF])
+    assert intervals(observations) == [(1.0, INF), (-INF, 2.0), (-INF, INF), (-INF, INF)]
+
+
+SHAPES = {
+    "constant": (2.0, [[2, 2]] * 3),
+    "constant array": ([2.0], [[2, 2]] * 3),
+    "per output": ([3.0, 10.0], [[3, 10]] * 3),
+    "per output, by name": ({"y1": 10.0, "y0": 3.0}, [[3, 10]] * 3),
+    "one output only": ({"y1": 10.0}, [[NAN, 10]] * 3),
+    "per row": ([1.0, 5.0, 30.0], [[1, 1], [5, 5], [30, 30]]),
+    "per row, column": (np.array([[1.0], [5.0], [30.0]]), [[1, 1], [5, 5], [30, 30]]),
+    "per cell": ([[5, 5], [2, NAN], [INF, 30]], [[5, 5], [2, NAN], [INF, 30]]),
+    "series": (pd.Series([1.0, 5.0, 30.0], name="docks"), [[1, 1], [5, 5], [30, 30]]),
+    "none": (None, [[NAN, NAN]] * 3),
+}
+
+
+@pytest.mark.parametrize(("given", "cells"), SHAPES.values(), ids=SHAPES)
+def test_capacities_of_every_shape_equal_the_obvious_loop(given, cells):
+    expected = []
+    for y, capacity in zip(Y.ravel(), np.ravel(cells), strict=True):
+        full = INF if y >= capacity else y
+        expected.append((-INF, INF) if np.isnan(y) else (y, full))
+    assert intervals(Observations.from_capacity(Y, given)) == expected
+
+
+def test_capacity_of_one_output_per_row():
+    observations = Observations.from_capacity([3.0, 3.0, 4.0], [3.0, 5.0, 3.0])
+    assert observations.is_right[:, 0].tolist() == [True, False, True]
+    square = Observations.from_capacity([[1.0, 2.0], [3.0, 4.0]], np.array([[1.0], [9.0]]))
+    assert square.is_right.tolist() == [[True, True], [False, False]]
+
+
+def test_detection_limit():
+    observations = Observations.from_detection_limit([0.5, 1.0, 3.0, NAN], 1.0)
+    assert intervals(observations) == [(-INF, 1.0), (-INF, 1.0), (3.0, 3.0), (-INF, INF)]
+    assert Observations.from_detection_limit([0.5, 3.0], 1.0, floor=0).is_interval[0, 0]
+    by_name = Observations.from_detection_limit(Y, {"y0": 2.0}, floor={"y0": 0.0})
+    assert intervals(by_name)[:3] == [(0.0, 2.0), (10.0, 10.0), (0.0, 2.0)]
+
+
+def test_nondetect_flags_decide_where_they_are_given():
+    y, flags = [5.0, 5.0, NAN, NAN], [1, 0, 1, 0]
+    recorded = Observations.from_detection_limit(y, nondetect=flags)
+    assert intervals(recorded) == [(-INF, 5.0), (5.0, 5.0), (-INF, INF), (-INF, INF)]
+    known = Observations.from_detection_limit(y, [6.0, 6.0, 7.0, 7.0], flags, floor=0.0)
+    assert intervals(known) == [(0.0, 6.0), (5.0, 5.0), (0.0, 7.0), (-INF, INF)]
+
+
+def test_rounding():
+    observations = Observations.from_rounding([1.0, 2.5, NAN], 0.5)
+    assert intervals(observations) == [(0.75, 1.25), (2.25, 2.75), (-INF, INF)]
+    np.testing.assert_array_equal(observations.values()[:, 0], [1.0, 2.5, NAN])
+    mixed = Observations.from_rounding(Y, [0.0, 10.0])
+    assert mixed.is_exact[:, 0].all()
+    assert intervals(mixed)[1] == (5.0, 15.0)
+    assert Observations.from_rounding([1.0, 2.0], NAN).is_exact.all()
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_frames_give_names_and_missing_values(make):
+    y, censored = {"a": [1, None], "b": [3, 4]}, {"a": [True, None], "b": [False, True]}
+    observations = Observations.from_flags(make(y), make(censored))
+    assert observations.names == ("a", "b")
+    assert intervals(observations) == [(1.0, INF), (3.0, 3.0), (-INF, INF), (4.0, INF)]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pd.Series([1, None, 3], name="demand", dtype="Int64"),
+        pd.Series([1, None, 3], name="demand", dtype=object),
+        pd.Series([1, None, 3], name="demand", dtype="float32[pyarrow]"),
+        pl.Series("demand", [1, None, 3]),
+        pl.Series("demand", ["1", None, "3.0"]),
+    ],
+)
+def test_series_give_their_name_and_need_not_share_it(series):
+    observations = Observations.from_flags(series, pd.Series([0, 0, 1], name="stockout"))
+    assert observations.names == ("demand",)
+    assert intervals(observations) == [(1.0, 1.0), (-INF, INF), (3.0, INF)]
+
+
+def test_a_frame_of_one_column_need_not_share_its_name():
+    censored = pd.DataFrame({"stockout": [True]})
+    assert Observations.from_flags(pd.DataFrame({"demand": [2]}), censored).names == ("demand",)
+
+
+def test_rows_keep_names_and_order():
+    observations = Observations.exact(pd.DataFrame(Y, columns=["a", "b"]))
+    for index in (np.array([2, 0]), [2, 0], slice(None, None, -2)):
+        part = observations.rows(index)
+        assert part.names == ("a", "b")
+        np.testing.assert_array_equal(part.values()[:, 0], [3.0, 1.0])
+    assert observations.rows(1).shape == (1, 2)
+    assert len(observations[np.array([True, False, True])]) == 2
+
+
+def test_scikit_learn_makes_folds_of_them():
+    observations = Observations.exact(np.arange(10.0))
+    (kept,) = indexable(observations)
+    for train, test in KFold(5).split(np.zeros((10, 1)), observations):
+        assert kept is observations
+        folds: list = [_safe_indexing(observations, rows) for rows in (train, test)]
+        np.testing.assert_array_equal(folds[1].values()[:, 0], test)
+        assert len(folds[0]) == 8
+
+
+def test_summary_is_words(every_kind):
+    assert every_kind.summary() == (
+        "5 rows of 1 output\n  y: 1 exact, 1 at least a bound (right-censored), 1 at most a bound "
+        "(left-censored), 1 between two bounds, 1 missing"
+    )
+    assert repr(Observations.exact(Y)).startswith(
+        "Observations: 3 rows of 2 outputs\n  y0: 3 exact"
+    )
+    assert Observations.exact(Y).rows([]).summary().endswith("y1: no rows")
+
+
+def test_an_output_never_seen_is_named():
+    Observations.exact(Y).require_observed()
+    unseen = Observations.exact(pd.DataFrame({"a": [1.0, 2.0], "b": [NAN, NAN]}))
+    with pytest.raises(ValueError, match=r"Output 'b': found no observed row among 2.*Drop the"):
+        unseen.require_observed()
+
+
+AB, BA = (pd.DataFrame(Y, columns=list(names)) for names in ("ab", "ba"))
+BAD = {
+    "crossed bounds": (
+        lambda: Observations.from_bounds([1, 5, 5], [2, 4, 3]),
+        r"Output 'y', row 1 \(and 1 more such cell\): found lower 5 and upper 4\. "
+        r"Accepted are lower <= upper.*Swap",
+    ),
+    "crossed in a named output": (
+        lambda: Observations.from_bounds(AB, AB - np.array([0, 1])),
+        r"Output 'b', row 0.*lower 10 and upper 9",
+    ),
+    "floor above limit": (
+        lambda: Observations.from_detection_limit([1.0], 2.0, floor=3.0),
+        r"row 0: found lower 3 and upper 2",
+    ),
+    "nan inside": (lambda: between([NAN], [1.0]), r"row 0: found lower nan.*from_bounds"),
+    "point at infinity": (lambda: between([INF], [INF]), r"row 0: found lower inf and upper"),
+    "point at minus infinity": (lambda: between([-INF], [-INF]), r"lower -inf and upper -inf"),
+    "infinite value": (
+        lambda: Observations.exact(pd.DataFrame({"a": [1, 2], "b": [1, INF]})),
+        r"Output 'b', row 1: found inf\. Accepted are finite numbers, and NaN for missing.*from_b",
+    ),
+    "infinite in a builder": (lambda: Observations.from_capacity([-INF], 1), r"found -inf"),
+    "text": (
+        lambda: Observations.exact(["1", "many"]),
+        r"Output 'y', row 1: found 'many' \(str\)\. Accepted are numbers\. Convert text",
+    ),
+    "times": (lambda: Observations.exact([datetime.date(2020, 1, 1)]), r"row 0: found .*date.*num"),
+    "complex": (lambda: Observations.exact(np.array([1j])), r"found 1j \(complex\)"),
+    "objects": (lambda: Observations.exact([{"a": 1}]), r"row 0: found \{'a': 1\} \(dict\)"),
+    "three axes": (lambda: Observations.exact(np.zeros((2, 1, 1))), r"shape \(2, 1, 1\).*Reshape"),
+    "one number": (lambda: Observations.exact(3.0), r"found float"),
+    "ragged": (lambda: Observations.exact([[1], [1, 2]]), r"1 in row 0 and 2 in row 1\. Acc"),
+    "lazy": (lambda: Observations.exact(pl.LazyFrame({"a": [1]})), r"LazyFrame.*\.collect\(\)"),
+    "no output": (lambda: Observations.exact(np.zeros((3, 0))), r"found no column"),
+    "no output in bounds": (lambda: between(np.zeros((3, 0)), 1), r"shape \(3, 0\)"),
+    "double names": (
+        lambda: Observations.exact(pd.DataFrame(Y, columns=["a", "a"])),
+        r"(?s)'a' 2 times.*Rename or drop",
+    ),
+    "names of other length": (lambda: between(Y[:1], Y[:1], ("a",)), r"'a' for 2 output\(s\)"),
+    "double given names": (lambda: between(Y[:1], Y[:1], ("a", "a")), r"all different"),
+    "rows of bounds": (
+        lambda: between([1, 2], [1]),
+        r"lower bounds have 2 row.*upper .* 1 ro",
+    ),
+    "rows of flags": (
+        lambda: Observations.from_flags(Y, [0, 1, 1]),
+        r"The flags have 3 row\(s\) and 1 column\(s\), the outputs 3 row\(s\) and 2.*'y0', 'y1'",
+    ),
+    "names of flags": (
+        lambda: Observations.from_flags(AB, BA),
+        r"The flags have the columns 'b', 'a', the outputs 'a', 'b'.*rename or reorder",
+    ),
+    "names of bounds": (lambda: Observations.from_bounds(AB, BA), r"The upper bounds have the col"),
+    "names of capacity": (lambda: Observations.from_capacity(AB, BA), r"The capacity .*'b', 'a'"),
+    "unknown flag": (
+        lambda: Observations.from_flags([1, 2], [0, 2]),
+        r"Flag of output 'y', row 1: found 2\. Accepted flags are -1 .*, 0 .*, 1 ",
+    ),
+    "flag of no side": (
+        lambda: Observations.from_flags([1], [0], side="up"),
+        r"side: found 'up'. Accepted is",
+    ),
+    "missing flag": (lambda: Observations.from_flags([1, 2], [0, NAN]), r"row 1: found nan\. Acc"),
+    "text flag": (lambda: Observations.from_flags([1], ["<"]), r"Flag 'y', row 0: found '<'"),
+    "left nondetect": (
+        lambda: Observations.from_detection_limit([1, 2], nondetect=[0, -1]),
+        r"row 1: found -1\. Accepted flags are 0 .*, 1 ",
+    ),
+    "strict non-count": (
+        lambda: Observations.from_flags([1, 2.5], [0, 1], strict=True),
+        r"row 1: found 2\.5\. Accepted with strict=True are counts.*strict=False",
+    ),
+    "no limit": (lambda: Observations.from_detection_limit([1.0]), r"neither a limit nor flags"),
+    "unknown name": (
+        lambda: Observations.from_capacity(Y, {"z": 1}),
+        r"The capacity names 'z', which is not an output\. The outputs are 'y0', 'y1'",
+    ),
+    "rows or outputs": (
+        lambda: Observations.from_capacity(Y[:2], [1, 2]),
+        r"could be one per row or one per output\. Give an array of shape \(2, 1\)",
+    ),
+    "size of limit": (
+        lambda: Observations.from_detection_limit(Y, [1, 2, 3, 4]),
+        r"The limit has 4 row.*outputs 3 row.*Accepted is one number, one per output",
+    ),
+    "text capacity": (lambda: Observations.from_capacity(Y, "full"), r"Capacity .*found 'full'"),
+    "negative unit": (lambda: Observations.from_rounding([1], -1), r"Unit of .*row 0: found -1"),
+    "infinite unit": (lambda: Observations.from_rounding([1], INF), r"found inf.*units >= 0"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_refused_in_words(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,121 @@
+"""Settings are what they should be, and reach the engine they are meant for."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from censored_gp import CensoredGP
+from censored_gp.estimator.settings import check_probability, engine_settings
+from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference.nuts import NutsSettings
+from censored_gp.inference.svi import SVISettings
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnSettings:
+    """Of an engine that the package does not know."""
+
+    steps: int = 10
+    seed: int = 0
+
+
+def own(task: Any, settings: OwnSettings | None = None) -> Any:
+    """An engine with settings of its own."""
+
+
+def bare(task, settings=None):
+    """An engine without settings."""
+
+
+def made(engine, given=None, most=None, state: Any = 7):
+    return engine_settings(engine, most, given, state)
+
+
+def test_a_dict_and_an_object_of_settings_say_the_same():
+    by_dict = made("svi", {"samples": 2}, most=50)
+    by_object = made("svi", SVISettings(samples=2), most=50)
+    assert by_dict == by_object
+    assert (by_dict.samples, by_dict.max_iterations) == (2, 50)
+    assert by_dict.seed == made("svi").seed != made("svi", state=8).seed
+
+
+def test_what_is_said_of_the_engine_goes_before_what_is_said_of_the_estimator():
+    for given in ({"max_iterations": 9, "seed": 3}, SVISettings(max_iterations=9, seed=3)):
+        settings = made("svi", given, most=50)
+        assert (settings.max_iterations, settings.seed) == (9, 3)
+
+
+def test_an_object_keeps_its_seed_if_no_other_is_given():
+    assert made("svi", SVISettings(seed=0), state=None).seed == 0
+    assert made("svi", SVISettings(seed=0), state=7).seed == made("svi").seed
+
+
+def test_most_iterations_of_a_sampler_are_those_of_its_first_part():
+    assert made("nuts", most=5).natural.max_iterations == 5
+    assert made("nuts", {"draws": 20}, most=5).draws == 20
+    assert made("nuts", {"natural": {"tolerance": 0.5}}, most=5).natural == NaturalSettings(5, 0.5)
+    kept = made("nuts", NutsSettings(natural=NaturalSettings(9)), most=5)
+    assert kept.natural.max_iterations == 9
+    assert made("nuts").natural is None
+
+
+def test_an_engine_may_have_settings_of_its_own_or_none():
+    assert made(own, {"steps": 3}).steps == 3
+    assert made(own, OwnSettings(4), state=None) == OwnSettings(4)
+    assert made(own).seed == made("svi").seed
+    assert made(bare) is made(bare, {}) is made(functools.partial(own)) is None
+
+
+REFUSED = {
+    "unknown engine": (("em",), "engine: found 'em'. Accepted are 'natural', .* or a function"),
+    "of another kind": (("svi", NaturalSettings()), "Accepted is a dict, a SVISettings or None"),
+    "of another engine": (("natural", {"samples": 3}), "found 'samples'. The engine 'natural' has"),
+    "of an inner engine": (("nuts", {"natural": {"draws": 3}}), "'draws'. The engine 'natural' h"),
+    "no inner engine": (("nuts", {"natural": 3}), "found 3. Accepted is a dict, a NaturalSettings"),
+    "negative": (("svi", {"samples": -3}), "samples: found -3. Accepted is a whole number, 1 or"),
+    "in an object": (("svi", SVISettings(samples=0)), "samples: found 0"),
+    "inside": (("nuts", {"natural": NaturalSettings(warm_up=-1)}), "warm_up: found -1.* 0 or more"),
+    "half": (("svi", {"patience": 2.5}), "patience: found 2.5. Accepted is a whole number"),
+    "text": (("svi", {"learning_rate": "a"}), "learning_rate: found 'a'. Accepted is a number, gr"),
+    "no rate": (("svi", {"learning_rate": 0}), "learning_rate: found 0. Accepted is .* than 0"),
+    "endless": (("natural", {"tolerance": np.inf}), "tolerance: found inf. Accepted is .* or more"),
+    "no": (("svi", {"learn": "no"}), "learn: found 'no'. Accepted is True or False"),
+    "of none": ((bare, {"steps": 3}), "engine_settings: found .* has no settings"),
+    "steps of none": ((bare, None, 5), "max_iterations: found 5, but .* has no settings"),
+    "steps of others": ((own, None, 5), "max_iterations: found 5, but .*'steps', 'seed'"),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), REFUSED.values(), ids=REFUSED)
+def test_settings_that_mean_nothing_are_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        made(*given)
+
+
+def test_zero_is_a_tolerance_and_a_whole_number_is_a_number():
+    assert made("natural", {"tolerance": 0, "warm_up": 0}).tolerance == 0
+    assert made("svi", {"learning_rate": np.float32(0.5), "samples": np.int64(2)}).samples == 2
+
+
+@pytest.mark.parametrize("found", [0, 1, -0.5, 100.0, np.nan, "0.9", True, None])
+def test_only_probabilities_are_probabilities(found):
+    check_probability(0.9)
+    with pytest.raises(ValueError, match=r"probability: found .* between 0 and 1, such as 0.9"):
+        check_probability(found)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"coupled": {"mean": "no"}}, "coupled: found 'no'"),
+        ({"coupled": {"level": True}}, "coupled: found the role 'level'"),
+        ({"rank": {"mean": [2, 0]}}, "rank: found 0"),
+    ],
+)
+def test_settings_by_role_are_checked(setting, message):
+    y = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(ValueError, match=message):
+        CensoredGP(**setting).fit(np.arange(8.0)[:, None], y)

@@ -1,0 +1,316 @@
+"""Lost demand, required supply and forecasts: sums of joint draws, checked against hand counts."""
+
+import copy
+import gc
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from censored_gp import CensoredGP, Observations, load, simulate
+from censored_gp.data.inputs import read_inputs
+from censored_gp.data.layout import Spec, read_training
+from censored_gp.estimator.analysis import lost_demand as demand
+from censored_gp.estimator.censored_gp import LATEST
+from censored_gp.kernels import RBF, Periodic
+from censored_gp.prediction.predictive import drawn_in_parts, draws
+
+TIMES = np.datetime64("2024-06-02T22", "h") + np.arange(6)  # from Sunday into Monday
+KNOWN = Observations.from_flags(
+    [[1.0, 2.0], [3.0, np.nan], [5.0, 4.0], [2.0, 2.0], [1.0, 1.0], [0.0, 3.0]],
+    [[0, 1], [1, 0], [0, 0], [1, 1], [0, 0], [0, 0]],
+)
+
+NAMED: Any = {"outputs": ["station_1", "station_2"], "time": "time", "inputs": "rain"}
+
+
+def groups(by, **changes):
+    return demand.group_cells(by, ("a", "b"), lambda: TIMES, KNOWN.shape, **changes)
+
+
+def lost(by, draws=None, probability=0.9):
+    cells = int(KNOWN.is_right.sum())
+    drawn = np.arange(1.0, cells + 1) + np.zeros((4, 1)) if draws is None else draws
+    return demand.lost_demand(KNOWN, drawn, groups(by), probability)
+
+
+def test_the_parts_of_a_total_add_up_to_it():
+    total = lost(None)
+    assert {name: float(column[0]) for name, column in total.items()} == pytest.approx(
+        {
+            "observed": 24.0, "demand": 34.0, "lost": 10.0, "lost_low": 10.0, "lost_high": 10.0,
+            "share": 10 / 34, "share_low": 10 / 34, "share_high": 10 / 34,
+            "cells": 11, "censored": 4,
+        }
+    )  # fmt: skip
+    for by in ("output", "hour", "weekday", "date", "month", ["output", "weekday"], list("xxyyzz")):
+        found = lost(by)
+        for name in ("observed", "demand", "lost", "cells", "censored"):
+            assert found[name].sum() == pytest.approx(total[name][0])
+
+
+def test_labels_of_groups():
+    assert lost("output")["output"].tolist() == ["a", "b"]
+    assert lost("hour")["hour"].tolist() == [0, 1, 2, 3, 22, 23]
+    assert lost("weekday")["weekday"].tolist() == ["Monday", "Sunday"]
+    assert lost("month")["month"].tolist() == ["2024-06"]
+    both = lost(["weekday", "output"])
+    assert list(zip(both["weekday"], both["output"], strict=True))[1] == ("Monday", "b")
+    assert lost(list("xxyyzz"))["group"].tolist() == ["x", "y", "z"]
+    assert list(groups("station", output_label="station").labels) == ["station"]
+
+
+def test_the_interval_of_a_sum_is_that_of_joint_draws():
+    """Two cells that rise and fall together make a wider sum than two that do not."""
+    rng = np.random.default_rng(0)
+    shared, own = rng.exponential(size=(4000, 1)), rng.exponential(size=(4000, 4))
+    together = lost(None, np.repeat(shared, 4, axis=1))
+    apart = lost(None, own)
+    assert together["lost"][0] == pytest.approx(apart["lost"][0], rel=0.05)
+    widths = [t["lost_high"][0] - t["lost_low"][0] for t in (together, apart)]
+    assert widths[0] == pytest.approx(2 * widths[1], rel=0.2)
+
+
+def test_nothing_censored_nothing_lost():
+    known = Observations.exact([[0.0], [0.0]])
+    single = demand.group_cells(None, ("y",), None, (2, 1))
+    found = demand.lost_demand(known, np.zeros((1, 0)), single)
+    assert found["lost"][0] == found["share"][0] == found["demand"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [("minute", "by: found 'minute'. Accepted are 'output', 'hour'"), ([1, 2], "label for each")],
+)
+def test_unknown_groups_are_refused(by, words):
+    with pytest.raises(ValueError, match=words):
+        groups(by)
+
+
+@pytest.mark.parametrize("probability", [0, 1, 90, "high"])
+def test_what_is_no_probability_is_refused(probability):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        lost(None, probability=probability)
+
+
+def test_without_times_there_are_no_hours():
+    inputs, columns = read_inputs(np.arange(3.0)[:, None])
+    with pytest.raises(ValueError, match="no column of times"):
+        demand.clock(columns, inputs)
+
+
+def test_windows_start_at_midnight():
+    labels, code = demand.windows_of("6h", lambda: TIMES.astype("M8[s]"), 6)
+    assert [str(label)[:13] for label in labels] == ["2024-06-02T18", "2024-06-03T00"]
+    assert code.tolist() == [0, 0, 1, 1, 1, 1]
+    with pytest.raises(ValueError, match="one label for each of the 6 rows"):
+        demand.windows_of([1, 2], None, 6)
+
+
+def test_peaks_and_sums_by_window():
+    rng = np.random.default_rng(1)
+    drawn = rng.poisson(4.0, size=(300, 6, 2)).astype(float)
+    windows = demand.windows_of(list("xxyyyy"), None, 6)
+    every = np.ones((6, 2), dtype=bool)
+    found = demand.required_supply([drawn[:100], drawn[100:]], windows, every, ("a", "b"), 0.9)
+    assert found["output"].tolist() == ["a", "b", demand.EVERY] * 2
+    peak = drawn[:, 2:, 1].max(axis=1)
+    assert (peak <= found["peak"][4]).mean() >= 0.9 > (peak < found["peak"][4]).mean()
+    total = drawn[:, :2].sum(axis=(1, 2))
+    assert (total <= found["sum"][2]).mean() >= 0.9 > (total < found["sum"][2]).mean()
+    assert found["expected_sum"][2] == pytest.approx(total.mean())
+
+
+def test_only_outputs_that_were_asked_for_need_supply():
+    asked = np.zeros((6, 2), dtype=bool)
+    asked[:3, 1] = True
+    drawn = np.ones((5, 6, 2))
+    found = demand.required_supply([drawn], demand.windows_of(None, None, 6), asked, ("a", "b"))
+    assert found["output"].tolist() == ["b"]
+    assert found["sum"].tolist() == [3.0]
+
+
+@pytest.fixture(scope="module")
+def world():
+    return simulate.bike_share(days=4, stations=2, seed=3)
+
+
+@pytest.fixture(scope="module")
+def frame(world):
+    return pd.DataFrame(
+        {
+            "time": pd.Series(world.time).dt.tz_localize("Europe/Berlin"),
+            "rain": world.rain,
+            "sky": np.where(world.rain > 0, "wet", None),
+            "crew": np.arange(len(world.time)) % 3,
+            "hour": "mine",
+            "lost": 0,
+            **{name: world.observed[:, d] for d, name in enumerate(world.names)},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def model(world, frame):
+    kernels = [Periodic("1d", columns="time"), RBF(columns="rain")]
+    estimator = CensoredGP("poisson", kernels, heteroscedastic=False)
+    return estimator.fit(frame, **NAMED, censored=world.censored)
+
+
+def test_a_model_tells_what_was_lost(world, model):
+    total = model.lost_demand(samples=300)
+    assert isinstance(total, pd.DataFrame)
+    truth = (world.demand - world.observed).sum()
+    assert 0.4 * truth < total["lost"][0] < 2 * truth
+    by_output = model.lost_demand("output", samples=300)
+    assert by_output["output"].tolist() == list(world.names)
+    # The same draws, grouped otherwise.
+    assert by_output["lost"].sum() == pytest.approx(total["lost"][0])
+    # The sum of intervals is wider than the interval of the sum.
+    parts = by_output["lost_high"] - by_output["lost_low"]
+    assert parts.sum() > total["lost_high"][0] - total["lost_low"][0]
+    again = model.lost_demand(samples=300, random_state=5)
+    assert again["lost"][0] != total["lost"][0]
+
+
+def test_any_column_of_the_table_makes_groups(world, frame, model, tmp_path):
+    by_crew = model.lost_demand("crew", samples=50)
+    assert by_crew["crew"].tolist() == [0, 1, 2]
+    per_row = model.lost_demand(frame["crew"], samples=50)
+    np.testing.assert_array_equal(by_crew["lost"], per_row["lost"])
+    both = model.lost_demand(["output", "sky"], samples=50)
+    assert both[["output", "sky"]].value_counts().max() == 1
+    assert set(both["sky"]) == {"wet", "missing"}
+    assert both["cells"].sum() == by_crew["cells"].sum()
+    by_rain = model.lost_demand("rain", samples=50)
+    assert by_rain["rain"].tolist() == sorted(frame["rain"].unique())
+    # Words go before columns of the same name, whose values can be given.
+    assert len(model.lost_demand("hour", samples=50)) == 24
+    assert model.lost_demand(frame["hour"], samples=50)["group"].tolist() == ["mine"]
+    with pytest.raises(ValueError, match="the column 'lost', a name that a figure"):
+        model.lost_demand("lost")
+    loaded = load(model.save(tmp_path / "m"))
+    again = loaded.lost_demand("rain", samples=50)
+    pd.testing.assert_frame_equal(again, by_rain)
+    with pytest.raises(ValueError, match=r"by: found 'crew'.*of a model from a file"):
+        loaded.lost_demand("crew")
+
+
+def test_a_column_of_a_long_table_has_labels_of_its_own_for_each_cell(world, frame, model):
+    parts = [frame.assign(station=name, n=frame[name], id=d) for d, name in enumerate(world.names)]
+    long = pd.concat(parts).assign(full=world.censored.T.reshape(-1)).sample(frac=1, random_state=0)
+    twin = CensoredGP("poisson", heteroscedastic=False)
+    twin.__dict__ |= vars(model)
+    read = read_training(long, "n", by="station", time="time", inputs="rain",
+                         spec=Spec(censored="full"))  # fmt: skip
+    twin.layout_, twin._rows = read.layout, read.rows
+    twin.observations_ = read.observations
+    order = list(world.names) == list(read.observations.names)
+    cells = twin._column_cells("id")
+    assert (cells == ([0, 1] if order else [1, 0])).all()
+    np.testing.assert_array_equal(twin._column_cells("rain")[:, 0], world.rain)
+
+
+def lost_at_once(model, **settings):
+    """What was lost, from draws of one seed."""
+    return float(model.lost_demand(samples=300, random_state=2, **settings)["lost"][0])
+
+
+def test_draws_of_what_was_lost_are_kept_beside_their_model(model, monkeypatch):
+    attributes = set(vars(model))
+    first = lost_at_once(model)
+    assert set(vars(model)) == attributes, "a file would hold the draws"
+    monkeypatch.setattr(CensoredGP, "imputation", None)  # what is kept need not be drawn
+    assert lost_at_once(model, probability=0.5) == first
+    with pytest.raises(TypeError):
+        lost_at_once(copy.copy(model))
+
+
+def test_a_model_that_is_fitted_anew_does_not_tell_what_was_lost_before(world, frame, model):
+    again = copy.copy(model)
+    before = lost_at_once(again)
+    twice = frame.assign(**{name: 2 * frame[name] for name in world.names})
+    again.fit(twice, **NAMED, censored=world.censored)
+    after = lost_at_once(again)
+    assert after > 1.2 * before
+    assert after == lost_at_once(copy.copy(again))
+    assert lost_at_once(model) == before
+
+
+def test_draws_go_with_the_model_that_they_are_of(model):
+    brief = copy.copy(model)
+    lost_at_once(brief)
+    assert brief in LATEST
+    count = len(LATEST)
+    del brief
+    gc.collect()
+    assert len(LATEST) < count
+
+
+def test_a_model_that_ignores_bounds_has_lost_nothing(model):
+    naive = CensoredGP(use_censoring=False)
+    naive.__dict__ |= {k: v for k, v in vars(model).items() if k not in naive.get_params()}
+    with pytest.raises(ValueError, match="use_censoring=False"):
+        naive.lost_demand()
+
+
+def test_a_forecast_goes_on_by_the_wall_clock(world, model):
+    dry = model.forecast(3, inputs={"rain": [0.0, 0.0, 0.0]})
+    assert list(dry.columns)[:4] == ["time", "station_1", "station_1_low", "station_1_high"]
+    assert str(dry["time"].dtype) == "datetime64[s, Europe/Berlin]"
+    assert dry["time"][0] == pd.Timestamp("2024-06-07 00:00", tz="Europe/Berlin")
+    frame = pd.DataFrame({"time": dry["time"], "rain": 0.0})
+    np.testing.assert_allclose(dry["station_2"], model.predict(frame)["station_2"])
+    _, high = model.interval(frame, 0.9)
+    np.testing.assert_array_equal(dry["station_1_high"], high["station_1"])
+
+
+def test_unknown_inputs_are_drawn_from_the_past(world, model):
+    unknown = model.forecast(3, random_state=0)
+    dry, wet = (model.forecast(3, inputs={"rain": [r] * 3}) for r in (0.0, 1.0))
+    between = np.sort(np.stack([dry["station_1"], wet["station_1"]]), axis=0)
+    assert np.all(unknown["station_1"] >= between[0] - 1e-9)
+    assert np.all(unknown["station_1"] <= between[1] + 1e-9)
+    with pytest.raises(ValueError, match=r"inputs: found 2 row\(s\) for 3"):
+        model.forecast(3, inputs={"rain": [0.0, 0.0]})
+
+
+def test_supply_for_a_forecast(world, model):
+    ahead = model.forecast(24, inputs={"rain": [0.0] * 24})
+    needed = model.required_supply(ahead.assign(rain=0.0), 0.9, "1d", samples=200, random_state=0)
+    assert needed["output"].tolist() == [*world.names, demand.EVERY]
+    assert (needed["peak"] >= needed["expected_peak"]).all()
+    assert (needed["sum"] > needed["peak"]).all()
+    # A peak of both together is at most the sum of their peaks, and enough supply is whole.
+    assert needed["expected_peak"][2] <= needed["expected_peak"][:2].sum()
+    assert (needed["peak"] % 1 == 0).all()
+
+
+def test_correlations_come_as_a_table(model):
+    table = model.correlations()
+    assert list(table.columns) == ["output", "station_1", "station_2"]
+    np.testing.assert_allclose(np.diag(table[["station_1", "station_2"]]), 1.0)
+
+
+class Counted:
+    """A distribution that tells how many draws it was asked for at a time."""
+
+    def __init__(self, shape):
+        self.shape, self.asked = shape, []
+
+    def sample(self, count, rng):
+        self.asked.append(count)
+        return rng.normal(size=(count, *self.shape))
+
+
+def test_many_draws_are_made_part_by_part(monkeypatch):
+    monkeypatch.setattr("censored_gp.prediction.predictive.MOST_DRAWN", 100)
+    source = Counted((10, 2))
+    made = draws(source, 12, 0)
+    assert made.shape == (12, 10, 2)
+    assert source.asked == [4, 4, 4]
+    assert len({float(draw[0, 0]) for draw in made}) == 12
+    assert [len(part) for part in drawn_in_parts(Counted((10, 2)), 13, 0)] == [5, 5, 3]
+    with pytest.raises(ValueError, match="Draws: found 0"):
+        draws(source, 0, 0)

@@ -1,0 +1,59 @@
+"""The paper's six models are settings of one estimator."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import censored_gp
+from censored_gp.data import validation as targets
+from censored_gp.estimator import presets
+from censored_gp.estimator.summary import NAMES, paper_name
+
+TABLE = {  # the noise varies, outputs are coupled, bounds are used
+    "NCGP": (False, False, False),
+    "MONCGP": (False, True, False),
+    "CGP": (False, False, True),
+    "HCGP": (True, False, True),
+    "MOCGP": (False, True, True),
+    "HMOCGP": (True, True, True),
+}
+
+
+@pytest.mark.parametrize(("name", "settings"), TABLE.items())
+def test_a_preset_is_the_papers_model(name, settings):
+    model = getattr(presets, name)("poisson", rank=1)
+    assert (model.heteroscedastic, model.coupled, model.use_censoring) == settings
+    assert (model.likelihood, model.rank) == ("poisson", 1)
+    assert paper_name(model) == name
+    copied: Any = clone(model)
+    assert copied.get_params() == model.get_params()
+    assert getattr(censored_gp, name) is getattr(presets, name)
+
+
+def test_every_preset_has_a_name_and_every_name_a_preset():
+    assert set(presets.__all__) == set(TABLE) == set(NAMES.values())
+
+
+def test_what_a_preset_fixes_cannot_be_changed_by_accident():
+    with pytest.raises(TypeError, match="coupled"):
+        presets.CGP(coupled=True)
+
+
+def test_a_naive_model_takes_bounds_for_values():
+    X, y = np.arange(12.0)[:, None], np.tile([1.0, 2.0, 3.0], 4)
+    flags = y == 3.0
+    told = presets.NCGP(kernels=censored_gp.kernels.RBF(1.0)).fit(X, y, flags)
+    not_told = presets.NCGP(kernels=censored_gp.kernels.RBF(1.0)).fit(X, y)
+    assert told.elbo_ == not_told.elbo_
+    assert told.observations_.counts()["right"] == 4
+    assert "at least a bound" in told.summary()
+    np.testing.assert_array_equal(told.impute(), y)
+
+
+def test_between_two_counts_a_naive_model_takes_the_lower_middle():
+    seen = censored_gp.Observations(np.array([[2.0], [3.0]]), np.array([[5.0], [3.0]]))
+    naive = targets.as_seen(seen, (censored_gp.likelihoods.Poisson(),))
+    np.testing.assert_array_equal(naive.lower, [[3.0], [3.0]])
+    np.testing.assert_array_equal(naive.upper, naive.lower)

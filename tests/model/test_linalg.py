@@ -1,0 +1,71 @@
+"""Factorising and solving one by one: the same numbers and slopes as the batched routines."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from censored_gp.model.linalg import cholesky, inverse_lower, inverse_of_product, solve_lower
+from support.quick import quick
+
+BATCHES = [(), (1,), (3,), (2, 2)]
+
+
+def covariances(shape, order=6):
+    root = np.random.default_rng(0).normal(size=(*shape, order, order))
+    return root @ np.swapaxes(root, -1, -2) + order * np.eye(order)
+
+
+@pytest.mark.parametrize("shape", BATCHES)
+def test_factor_and_solution_are_numpys(shape):
+    matrix = covariances(shape)
+    factor = np.linalg.cholesky(matrix)
+    right = np.random.default_rng(1).normal(size=(*shape, 6, 4))
+
+    @quick
+    def ours(matrix, factor, right):
+        inverses = inverse_lower(factor), inverse_of_product(factor)
+        return solve_lower(factor, right), cholesky(matrix), *inverses
+
+    solved, *others = ours(matrix, factor, right)
+    np.testing.assert_allclose(solved, np.linalg.solve(factor, right))
+    theirs = factor, np.linalg.inv(factor), np.linalg.inv(matrix)
+    for own, known in zip(others, theirs, strict=True):
+        np.testing.assert_allclose(own, known, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", BATCHES)
+def test_slopes_are_those_of_jax(shape):
+    matrix, right = covariances(shape), np.random.default_rng(1).normal(size=(*shape, 6, 4))
+
+    def own(m, r):
+        return jnp.sum(jnp.sin(solve_lower(cholesky(m), r)))
+
+    def plain(m, r):
+        factor = jnp.linalg.cholesky(m, symmetrize_input=True)
+        solved = jax.lax.linalg.triangular_solve(factor, r, left_side=True, lower=True)
+        return jnp.sum(jnp.sin(solved))
+
+    both = quick(lambda *args: [jax.grad(each, (0, 1))(*args) for each in (own, plain)])
+    for mine, theirs in zip(*both(matrix, right), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-10)
+
+
+def test_no_batched_lapack_call_is_made_even_under_vmap_and_grad():
+    """A batched call waits for the threads it needs: two at a time stop a machine of two cores."""
+    matrix, right = covariances((3,)), np.ones((3, 6, 2))
+
+    def both(m, r):
+        return jnp.sum(solve_lower(cholesky(m), r) ** 2)
+
+    program = jax.jit(jax.vmap(jax.grad(both))).lower(matrix, right).as_text()
+    assert set(re.findall(r'num_batch_dims = "(\d+)"', program)) == {"0"}
+
+
+@pytest.mark.parametrize("order", [1, 2, 7])
+def test_an_inverse_by_halves_is_right_for_any_order(order):
+    matrix = covariances((), order)
+    found = inverse_of_product(np.linalg.cholesky(matrix))
+    np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-12)
