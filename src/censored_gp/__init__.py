@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from censored_gp import datasets, kernels, likelihoods, metrics, simulate
+    from censored_gp import datasets, kernels, likelihoods, metrics
     from censored_gp.comparison import compare
+    from censored_gp.datasets import simulated as simulate
     from censored_gp.estimator import CensoredGP
     from censored_gp.files import load
     from censored_gp.observations import Observations
@@ -53,12 +54,15 @@ HOMES = {
 }
 """The module that each public name lives in; names not here are modules themselves."""
 
+ALIASES = {"simulate": "datasets.simulated"}
+"""The modules that have a shorter public name."""
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: what is not used costs no time."""
     if name not in __all__:
         raise AttributeError(f"module 'censored_gp' has no attribute {name!r}")
-    module = import_module(f"censored_gp.{HOMES.get(name, name)}")
+    module = import_module(f"censored_gp.{(HOMES | ALIASES).get(name, name)}")
     return getattr(module, name) if name in HOMES else module
 
 
