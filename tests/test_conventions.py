@@ -21,7 +21,7 @@ LAYERS = (
     "kernels",
     *("likelihoods", "sites", "nugget", "prior", "model", "posterior", "inference"),
     *("chunks", "mixture", "nodes", "predict"),
-    *("crps", "scoring", "metrics", "simulate", "datasets"),
+    *("crps", "scoring", "metrics", "datasets"),
     *("defaults", "targets", "checks", "natives", "kept", "readings", "pivot", "frames"),
     *("summary", "progress", "files", "answers", "demand", "ahead", "futures", "forecasts"),
     *("cautions", "diagnose", "questions"),
@@ -83,12 +83,6 @@ def in_fresh_python(code: str) -> str:
     )
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()
-
-
-def test_files_are_short():
-    code = [path for path in project_files() if path.suffix == ".py"]
-    long = {p.name: n for p in code if (n := len(p.read_text().splitlines())) >= 400}
-    assert not long, "split what has several subjects"
 
 
 @pytest.mark.parametrize(

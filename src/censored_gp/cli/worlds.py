@@ -94,10 +94,10 @@ def _simulated(name: str, **sizes: int) -> Callable[[Choice], dict[str, Any]]:
     """
 
     def columns(choice: Choice) -> dict[str, Any]:
-        from censored_gp import simulate
+        from censored_gp.datasets import simulated
 
         chosen = {size: getattr(choice, size) or usual for size, usual in sizes.items()}
-        return getattr(simulate, name)(**chosen, seed=choice.seed or 0).table(truth=True)
+        return getattr(simulated, name)(**chosen, seed=choice.seed or 0).table(truth=True)
 
     return columns
 

@@ -48,36 +48,21 @@ def fetch(
     >>> fetch("https://example.org/demand.csv").name  # doctest: +SKIP
     'demand.csv'
     """
-    pooch, requests = _libraries()
     name = name or address.rsplit("/", 1)[-1]
-    files = pooch.create(
-        folder or data_folder(), "", registry={name: checksum}, urls={name: address},
-        retry_if_failed=RETRIES,
-    )  # fmt: skip
-    try:
-        return Path(files.fetch(name, progressbar=progress and sys.stderr.isatty()))
-    except requests.RequestException as error:
-        raise ConnectionError(f"{address} could not be downloaded: {error}") from None
+    registry, urls = {name: checksum}, {name: address}
+    folder = folder or data_folder()
+    files = import_pooch().create(folder, "", registry=registry, urls=urls, retry_if_failed=RETRIES)
+    return Path(files.fetch(name, progressbar=progress and sys.stderr.isatty()))
 
 
-def is_available(address: str) -> bool:
-    """Return whether there is a file at an address, without downloading it."""
-    pooch, requests = _libraries()
-    try:
-        return bool(pooch.HTTPDownloader()(address, None, None, check_only=True))
-    except requests.RequestException as error:
-        raise ConnectionError(f"{address} could not be reached: {error}") from None
-
-
-def _libraries() -> tuple[Any, Any]:
-    """Import pooch and requests, which it depends on."""
+def import_pooch() -> Any:
+    """Return pooch, an optional dependency, without the messages it logs."""
     try:
         import pooch
-        import requests
     except ImportError:
         raise ImportError("Downloads need pooch: pip install 'censored-gp[data]'.") from None
     pooch.get_logger().setLevel("WARNING")
-    return pooch, requests
+    return pooch
 
 
 def read_columns(file: Path | IO[bytes]) -> dict[str, Shaped[np.ndarray, " N"]]:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.datasets.download import data_folder, fetch, is_available, read_columns
+from censored_gp.datasets.download import data_folder, fetch, import_pooch, read_columns
 from censored_gp.datasets.simulated import Cells, Column, Flags, Table, World, columns_of
 
 TRIPS = "https://s3.amazonaws.com/tripdata"
@@ -23,16 +23,12 @@ TRIP_ENDS = (
     (("starttime", "startedat"), ("startstationid",)),
     (("stoptime", "endedat"), ("endstationid",)),
 )
-"""The old and new columns of time and station, at the start and the end of a trip.
-
-Names are without case, spaces and underscores."""
+"""Columns of time and station at both ends of a trip, without case, spaces and underscores."""
 PARKING = "https://archive.ics.uci.edu/static/public/482/parking+birmingham.zip"
 AT_CAPACITY = 0.98
 """A car park is full from this share of its capacity on."""
-RETAIL = (
-    "https://huggingface.co/datasets/Dingdong-Inc/FreshRetailNet-50K/resolve/main/data/"
-    "train.parquet"
-)
+HUGGING_FACE = "https://huggingface.co/datasets"
+RETAIL = f"{HUGGING_FACE}/Dingdong-Inc/FreshRetailNet-50K/resolve/main/data/train.parquet"
 
 
 @dataclass(frozen=True)
@@ -68,11 +64,7 @@ class StationHours:
 
 
 def birmingham_parking(
-    car_parks: Sequence[str],
-    *,
-    address: str = PARKING,
-    folder: Path | None = None,
-    progress: bool = True,
+    car_parks: Sequence[str], *, folder: Path | None = None, progress: bool = True
 ) -> CensoredSeries:
     """Download UCI's Birmingham car parks; return half-hourly occupancy of those asked for.
 
@@ -82,7 +74,7 @@ def birmingham_parking(
     >>> birmingham_parking(("BHMBCCTHL01",)).names  # doctest: +SKIP
     ('BHMBCCTHL01',)
     """
-    path = fetch(address, name="parking_birmingham.zip", folder=folder, progress=progress)
+    path = fetch(PARKING, name="parking_birmingham.zip", folder=folder, progress=progress)
     with zipfile.ZipFile(path) as archive:
         [name, *_] = [name for name in archive.namelist() if name.endswith(".csv")]
         with archive.open(name) as file:
@@ -92,16 +84,11 @@ def birmingham_parking(
     observed = records["Occupancy"].astype(float)
     full = observed >= AT_CAPACITY * records["Capacity"]
     park = records["SystemCodeNumber"]
-    return _side_by_side(tuple(car_parks), park, time, observed, full, "full", path.name)
+    return _pivot(tuple(car_parks), park, time, observed, full, "full", path.name)
 
 
 def fresh_retail(
-    store: int,
-    products: Sequence[int],
-    *,
-    address: str = RETAIL,
-    folder: Path | None = None,
-    progress: bool = True,
+    store: int, products: Sequence[int], *, folder: Path | None = None, progress: bool = True
 ) -> CensoredSeries:
     """Download FreshRetailNet; return hourly sales of products in a store, censored if sold out.
 
@@ -112,7 +99,7 @@ def fresh_retail(
     """
     from pyarrow import parquet
 
-    path = fetch(address, name="freshretailnet_train.parquet", folder=folder, progress=progress)
+    path = fetch(RETAIL, name="freshretailnet_train.parquet", folder=folder, progress=progress)
     days = parquet.read_table(
         path,
         columns=["product_id", "dt", "hours_sale", "hours_stock_status"],
@@ -124,10 +111,10 @@ def fresh_retail(
     out = np.array(days["hours_stock_status"], bool).ravel()
     product = np.repeat(np.array(days["product_id"], str), 24)
     names = tuple(map(str, products))
-    return _side_by_side(names, product, time, sold, out, "sold_out", f"{path.name}, store {store}")
+    return _pivot(names, product, time, sold, out, "sold_out", f"{path.name}, store {store}")
 
 
-def _side_by_side(
+def _pivot(
     names: tuple[str, ...],
     series: Column,
     time: Column,
@@ -140,24 +127,20 @@ def _side_by_side(
     absent = [name for name in names if name not in series]
     if absent:
         raise ValueError(f"{source} has no {', '.join(map(repr, absent))}.")
-    wanted = np.isin(series, names)
-    times = np.unique(time[wanted])
-    found = CensoredSeries(
-        names, times, np.full((len(times), len(names)), np.nan),
-        np.zeros((len(times), len(names)), bool), mark,
-    )  # fmt: skip
+    times = np.unique(time[np.isin(series, names)])
+    values = np.full((len(times), len(names)), np.nan)
+    flags = np.zeros(values.shape, bool)
     for d, name in enumerate(names):
-        rows = np.searchsorted(times, time[series == name])
-        found.observed[rows, d] = observed[series == name]
-        found.censored[rows, d] = censored[series == name]
-    return found
+        own = series == name
+        rows = np.searchsorted(times, time[own])
+        values[rows, d], flags[rows, d] = observed[own], censored[own]
+    return CensoredSeries(names, times, values, flags, mark)
 
 
 def citibike(
     months: Sequence[str],
     stations: Sequence[str] | None = None,
     *,
-    address: str = TRIPS,
     folder: Path | None = None,
     progress: bool = True,
 ) -> StationHours:
@@ -173,7 +156,7 @@ def citibike(
     time = np.concatenate([np.arange(m, m + 1, dtype="datetime64[h]") for m in first])
     counts: list[list[Any]] = [[], []]
     for month in months:
-        path = _trip_file(month, address, folder or data_folder(), progress)
+        path = _trip_file(month, folder or data_folder(), progress)
         compact = month.replace("-", "")
         # A year's file holds its months one by one.
         for name, table in _tables(path, "" if path.name.startswith(compact) else compact):
@@ -195,16 +178,15 @@ def citibike(
     return StationHours(wanted, time, *cells)
 
 
-def _trip_file(month: str, address: str, folder: Path, progress: bool) -> Path:
+def _trip_file(month: str, folder: Path, progress: bool) -> Path:
     """Return the file that holds a month, under whichever name it was published."""
     names = [name.format(month=month.replace("-", ""), year=month[:4]) for name in TRIP_FILES]
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    for name in names:
-        if is_available(f"{address}/{name}"):
-            return fetch(f"{address}/{name}", folder=folder, progress=progress)
-    raise FileNotFoundError(f"{address} has no trips of {month}; tried {', '.join(names)}.")
+    ask = import_pooch().HTTPDownloader()
+    # What is there already needs no look at the web.
+    for name in sorted(names, key=lambda name: not (folder / name).is_file()):
+        if (folder / name).is_file() or ask(f"{TRIPS}/{name}", None, None, check_only=True):
+            return fetch(f"{TRIPS}/{name}", folder=folder, progress=progress)
+    raise FileNotFoundError(f"{TRIPS} has no trips of {month}; tried {', '.join(names)}.")
 
 
 def _tables(path: Path | IO[bytes], part: str) -> Iterator[tuple[str, IO[bytes]]]:
@@ -223,7 +205,7 @@ def _tables(path: Path | IO[bytes], part: str) -> Iterator[tuple[str, IO[bytes]]
 def _count_trips(file: IO[bytes], name: str) -> Iterator[tuple[Any, Any, Any]]:
     """Yield stations, hours and counts of the pickups, and then of the dropoffs."""
     import pyarrow as pa
-    from pyarrow import compute, csv
+    from pyarrow import csv
 
     header = file.readline().decode("utf-8-sig").strip()
     columns = [c.strip('" ').lower().replace(" ", "").replace("_", "") for c in header.split(",")]
@@ -243,10 +225,9 @@ def _count_trips(file: IO[bytes], name: str) -> Iterator[tuple[Any, Any, Any]]:
     except pa.ArrowInvalid as error:
         raise ValueError(f"{name}: {error}") from None
     for time, station in ends:
+        hour = trips[time].to_numpy().astype("datetime64[h]")
+        counts = pa.table({"at": trips[station], "hour": hour.astype("datetime64[s]")}).drop_null()
+        counts = counts.group_by(["at", "hour"]).aggregate([([], "count_all")]).to_pydict()
         # Some files write station 366 as 366.0.
-        at = compute.replace_substring_regex(trips[station], r"\.0$", "")
-        hour = compute.floor_temporal(trips[time], unit="hour")
-        counts = pa.table({"at": at, "hour": hour}).drop_null()
-        counts = counts.group_by(["at", "hour"]).aggregate([([], "count_all")])
-        at, hour, count = (counts[c].to_numpy() for c in ("at", "hour", "count_all"))
-        yield at.astype(str), hour, count
+        at = np.array([name.removesuffix(".0") for name in counts["at"]], str)
+        yield at, np.array(counts["hour"], "datetime64[h]"), np.array(counts["count_all"])
