@@ -140,7 +140,7 @@ def test_what_is_wrong_with_trips_is_said(web, counted):
             counted(stations=["42"])
 
     refused("when,where\n1,2\n", r"june\.csv.*when,where")
-    refused(f"{NEW}\n{new_row('yesterday', 'today', '1', '2')}", r"june\.csv.*yesterday")
+    refused(f"{NEW}\n{new_row('yesterday', TRIPS[0][1], '1', '2')}", r"june\.csv.*yesterday")
     refused(f"{NEW}\n{new_row(*TRIPS[0])}", "station 42")
 
 

@@ -184,7 +184,7 @@ def test_importing_worlds_is_cheap():
     code = """
 import sys
 from censored_gp import datasets, simulate
-print([name for name in ("jax", "pyarrow", "pooch") if name in sys.modules])
+print([name for name in ("jax", "scipy", "pyarrow", "pooch") if name in sys.modules])
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
 
 from censored_gp.datasets.download import data_folder, read_columns
 from censored_gp.datasets.simulated import Cells, Column, Flags, Table, World
@@ -145,6 +144,9 @@ def censoring_probability(
     inflow: Float[np.ndarray, "N D"], outflow: Float[np.ndarray, "N D"]
 ) -> Cells:
     """Return the paper's `1 - sigmoid(inflow - outflow + 5)` of the flows of the hour before."""
+    # Imported here because simulated worlds should not wait for scipy.
+    from scipy.special import expit
+
     return 1.0 - expit(inflow - outflow + OFFSET)
 
 
