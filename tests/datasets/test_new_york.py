@@ -1,15 +1,12 @@
 """The New York protocol of the paper, on the real file where it is there, and on one made here."""
 
 import gzip
-import os
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from censored_gp import datasets
-from censored_gp.datasets.folder import read_rows
-from censored_gp.datasets.stations import MANY_FILE
 
 HEADER = (
     "station,datetime,pickups,dropoffs,pickups_corrected,dropoffs_corrected,temperature,"
@@ -105,28 +102,10 @@ def test_corrected_counts_are_half_of_those_published(made_folder):
     np.testing.assert_array_equal(published.truth[:, 1], 2 * corrected.truth[:, 1])
 
 
-def test_absent_data_are_said_to_be_absent(tmp_path, monkeypatch):
-    monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match=r"nowhere.*CENSORED_GP_DATA"):
-        datasets.data_folder()
-    monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(tmp_path))
-    assert datasets.data_folder() == tmp_path
+def test_an_absent_file_is_an_error_that_names_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("CENSORED_GP_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"citibike_3711.*CENSORED_GP_DATA"):
         datasets.new_york(0)
-
-
-def test_a_file_that_has_changed_is_read_anew_and_rows_are_the_callers_own(tmp_path):
-    path = tmp_path / "demand.csv"
-    path.write_text("hour,pickups\n8,12\n")
-    rows = read_rows(path)
-    rows[0]["pickups"] = "0"
-    rows.clear()
-    assert read_rows(path) == [{"hour": "8", "pickups": "12"}]
-    path.write_text("hour,pickups\n8,12\n9,7\n")
-    assert len(read_rows(path)) == 2
-    path.write_text("hour,pickups\n8,12\n9,8\n")
-    os.utime(path, (1, 1))
-    assert read_rows(path)[1]["pickups"] == "8"
 
 
 def test_the_real_file_reads_as_the_paper_says(data_folder):
@@ -135,53 +114,6 @@ def test_the_real_file_reads_as_the_paper_says(data_folder):
     assert np.all(np.diff(data.time) == np.timedelta64(1, "h"))
     assert np.all(data.truth[:, 1] % 2 == 0), "station 366 is published doubled"
     assert all(np.isfinite(column).all() for column in data.weather.values())
-    assert 0.05 < data.censored[data.train].mean() < 0.5
-
-
-@pytest.fixture
-def many_stations(tmp_path):
-    """A file of five stations: 10 and 30 are alike, and so are 20 and 40; 50 is a quiet one."""
-    rng = np.random.default_rng(0)
-    time = np.datetime64("2016-06-01T00", "s") + np.arange(1464) * np.timedelta64(3600, "s")
-    a, b, c = rng.poisson(((9,), (5,), (0.2,)), (3, len(time)))
-    counts = np.stack([a, b, 3 * a, 2 * b, c], axis=1)
-    lines = ["datetime,temp_mean,10,20,30,40,50"]
-    for t, own in zip(time, counts, strict=True):
-        lines.append(f"{str(t).replace('T', ' ')},20.0,{','.join(map(str, own))}")
-    with gzip.open(tmp_path / MANY_FILE, "wt") as file:
-        file.write("\n".join(lines) + "\n")
-    return tmp_path
-
-
-def test_stations_are_taken_from_busy_to_quiet_each_with_its_like(many_stations):
-    found = datasets.station_pairs(4, folder=many_stations)
-    assert found == [("30", "10"), ("40", "20"), ("10", "30"), ("20", "40")]
-    assert datasets.station_pairs(1, folder=many_stations) == [("10", "30")], "the middle one"
-    some = datasets.station_pairs(3, without=["40"], folder=many_stations)
-    assert [station for station, _ in some] == ["30", "10", "20"]
-    assert "40" not in {partner for _, partner in some}
-
-
-def test_any_two_stations_are_censored_alike(many_stations):
-    data = datasets.two_stations(("10", "30"), 0, folder=many_stations)
-    assert data.names == ("10", "30")
-    assert data.split == (732, 293, 415)
-    assert 0.05 < data.censored.mean() < 0.95
-    assert np.all(data.observed <= data.truth)
-    # Flows are put on one scale, so that the busier one does not run out more often.
-    few, many = data.censored.mean(axis=0)
-    assert few == pytest.approx(many, abs=0.1)
-    for other in ("77", "temp_mean"):
-        with pytest.raises(ValueError, match=f"has no station '{other}'"):
-            datasets.two_stations(("10", other), 0, folder=many_stations)
-    with pytest.raises(
-        ValueError, match=r"count: found 5\. Accepted is a whole number from 1 to 4"
-    ):
-        datasets.station_pairs(5, folder=many_stations)
-
-
-def test_two_files_tell_the_same_of_a_pair(data_folder):
-    one, other = datasets.new_york_2016("379", 3), datasets.two_stations(("379", "523"), 3)
-    np.testing.assert_array_equal(one.observed, other.observed)
-    np.testing.assert_array_equal(one.time, other.time)
-    np.testing.assert_array_equal(one.weather["temperature"], other.weather["temperature"])
+    # The draw that the tables of the documentation are about.
+    totals = [part.sum() for part in (data.truth, data.observed, data.censored)]
+    assert totals == [20844, 17460, 494]
