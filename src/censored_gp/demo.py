@@ -14,14 +14,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from censored_gp import metrics, simulate
-from censored_gp.plotting import (
+from censored_gp.predict import Prediction
+from censored_gp.presets import HMOCGP, NCGP
+from censored_gp.reporting import (
     COLOURS,
     plot_observations,
     plot_prediction,
     require_matplotlib,
 )
-from censored_gp.predict import Prediction
-from censored_gp.presets import HMOCGP, NCGP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
