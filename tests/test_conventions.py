@@ -26,11 +26,11 @@ LAYERS = (
     *("summary", "progress", "files", "answers", "demand", "ahead", "futures", "forecasts"),
     *("cautions", "diagnose", "questions"),
     *("estimator", "presets", "comparison"),
-    *("plotting", "report", "fleet", "paper", "demo", "cli", "__main__"),
+    *("reporting", "fleet", "paper", "demo", "cli", "__main__"),
 )
 
 OPTIONAL = (
-    *("matplotlib", "altair", "vl_convert", "blackjax", "dask", "distributed", "pooch"),
+    *("matplotlib", "altair", "vl_convert", "jinja2", "blackjax", "dask", "distributed", "pooch"),
     *("pandas", "polars", "pyarrow"),
 )
 

@@ -16,9 +16,9 @@ from censored_gp import CensoredGP, Observations, Prediction
 
 # Their examples fit models of their own, which takes a while to compile. Those of other modules fit
 # one small model again and again: six rows of one output, by `CGP`, for which one program serves.
-FITS = ("comparison", "plotting", "report")
+FITS = ("comparison", "reporting")
 
-PUBLIC = ("kernels", "likelihoods", "simulate", "datasets", "metrics", "plotting", "report")
+PUBLIC = ("kernels", "likelihoods", "simulate", "datasets", "metrics", "reporting")
 PUBLIC += ("observations", "files", "presets")
 """The documented modules, besides the package itself."""
 WITH_METHODS = (CensoredGP, Observations, Prediction)

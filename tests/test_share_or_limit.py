@@ -14,7 +14,6 @@ from censored_gp.cautions import of_censoring
 from censored_gp.inference.terms import collect_terms
 from censored_gp.likelihoods import COUNTS, Likelihood, Parameter, Poisson
 from censored_gp.likelihoods.shares import log_share_or_limit
-from censored_gp.report.words import _bounds
 from censored_gp.targets import warn_of_little
 
 pytestmark = pytest.mark.usefixtures("quickly")
@@ -255,10 +254,6 @@ def test_they_are_told_in_words(fitted):
     assert f"{either.is_share.sum()} of the bounds are a share of the truth or a limit" in str(
         either.summary()
     )
-    facts = type("Facts", (), {"model": fitted[-1][EITHER]})()
-    told = _bounds(facts)  # pyright: ignore[reportArgumentType]
-    assert "may be a limit or a random share" in told
-    assert "counting stopped" not in told
 
 
 def test_what_cannot_be_is_refused():

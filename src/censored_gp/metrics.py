@@ -370,7 +370,7 @@ def pit_histogram(pit: PIT, bins: int = 10) -> Float[np.ndarray, " B"]:
     return np.diff(pit.cdf(np.arange(1, bins + 1) / bins), prepend=0.0) * bins
 
 
-def pit_coverage(pit: PIT, levels: Float[ArrayLike, " L"]) -> Float[np.ndarray, " L"]:
+def pit_coverage(pit: PIT, levels: Any) -> Float[np.ndarray, " L"]:
     """Return the share of cells in central intervals, `P(|U - 1/2| <= level / 2)`.
 
     A censored cell counts by its probability of being inside, given its bounds.

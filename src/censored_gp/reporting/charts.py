@@ -18,7 +18,7 @@ from censored_gp.reporting.content import ALL_OUTPUTS, LEVELS, Calibration, Cont
 
 Spec = dict[str, Any]
 HEIGHT = 250
-Y_LABELS = {"minExtent": 38, "maxExtent": 38}
+Y_LABELS: Spec = {"minExtent": 38, "maxExtent": 38}
 """Labels of y have one width in all charts, so that the page can compute the width of a chart."""
 SHORT_NUMBER = "abs(datum.value) >= 10000 ? format(datum.value, '~s') : format(datum.value, '~g')"
 SHORT_TIME = (
@@ -81,7 +81,7 @@ def _calibration(found: Calibration) -> list[Spec]:
     edges = np.arange(bins + 1) / bins
     bars = {"x": rounded(edges[:-1]), "x2": rounded(edges[1:]), "y": rounded(found.histogram)}
     bars["y0"] = [0.0] * bins
-    chance = 1.96 * float(np.sqrt((bins - 1) / max(1, found.cells)))
+    chance = 1.96 * float(np.sqrt((bins - 1) / max(1, found.outputs[-1]["cells"])))
     held = {"x": rounded(LEVELS), "y": rounded(found.coverage)}
     return [
         _chart("Where the truth fell in its prediction", pit_chart(chance), pit=bars),

@@ -31,10 +31,11 @@ POINTS = 240
 """A component is drawn at this many points."""
 POINTS_PER_LENGTHSCALE, MOST_POINTS = 4, 20 * POINTS
 """Over time it has at least this many points per lengthscale, up to a maximum."""
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 CYCLES = {
     24.0: ("hour of the day", (range(0, 25, 6),)),
-    168.0: ("day of the week", (range(12, 168, 24), ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))),
-}  # fmt: skip
+    168.0: ("day of the week", (range(12, 168, 24), DAYS)),
+}
 """Axis label and ticks of common cycles, by their hours."""
 
 
@@ -150,7 +151,8 @@ def plot_noise(
     chosen = np.arange(len(axis.values))[rows]
     chosen = chosen[np.argsort(axis.values[chosen], kind="stable")]
     values = predict_training(model, chosen).parameters()[role][:, d]
-    line = {"linewidth": 1.6} if axis.categories is None else {"linestyle": "", "marker": "D"}
+    dots = axis.categories is not None
+    line: dict[str, Any] = {"linestyle": "", "marker": "D"} if dots else {"linewidth": 1.6}
     ax.plot(axis.values[chosen], values, color=colours_on(ax)["other"], **line)
     ax.set_ylim(0, 1.1 * float(np.max(values)))
     ax.set_title(without_math(model.output_names_[d]), loc="left")
@@ -163,7 +165,7 @@ def plot_noise(
 def component_marginals(
     model: Any, role: str, inputs: Float[np.ndarray, "N C"]
 ) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:
-    """Return mean and standard deviation of each kernel's component of a role's latent functions."""
+    """Return mean and standard deviation of each kernel's part of a role's latent functions."""
     # Without sites the compiled program does not depend on the number of training rows.
     posterior = dataclasses.replace(model.posterior_, sites={})
     mean, variance = eqx.filter_jit(Posterior.components)(posterior, role, inputs)

@@ -7,7 +7,6 @@ it.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from censored_gp import __version__
+import censored_gp
 from censored_gp.cautions import of_censoring
 from censored_gp.comparison import MODELS, compare
 from censored_gp.metrics import PIT, pit, pit_coverage, pit_histogram
@@ -68,11 +67,10 @@ class Calibration(NamedTuple):
     """Calibration of predictions, on cells held out or on those of the fit."""
 
     held_out: bool
-    cells: int
     histogram: Float[np.ndarray, " B"]
     coverage: Float[np.ndarray, " L"]
     outputs: list[dict[str, Any]]
-    """By output: cells, coverage of 90 % intervals, deviation of the PIT from uniform."""
+    """By output, and last of all: cells, coverage of 90 % intervals, deviation of the PIT."""
     scores: list[dict[str, Any]]
     """Of a diagnosis: this model and simpler ones."""
 
@@ -96,40 +94,10 @@ class Content:
         return [str(name) for name in self.model.output_names_]
 
     @property
-    def cell_kinds(self) -> list[str]:
-        """Kinds of cells that occur."""
+    def counts(self) -> dict[str, int]:
+        """Number of cells of each kind; "share": of the right-censored, those that are shares."""
         known = self.model.observations_
-        return [kind for kind in CELL_KINDS if getattr(known, f"is_{kind}").any()]
-
-
-def gather(
-    model: Any,
-    *,
-    title: str | None = None,
-    diagnosis: Any = None,
-    folds: int | None = None,
-    comparison: Any = None,
-    problems: Sequence[str] = (),
-    probability: float = 0.9,
-    max_points: int = 2000,
-    random_state: Any = None,
-) -> Content:
-    """Compute everything that a report says; the parameters are those of `write_report`."""
-    if diagnosis is None and folds:
-        diagnosis = model.diagnose(folds=folds)
-    cautions = () if diagnosis is None else diagnosis.warnings
-    names = [str(name) for name in model.output_names_]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return Content(
-        title or f"Behind the records: {', '.join(names[:3])}{more}",
-        model,
-        probability,
-        drawn_series(model, probability, max_points),
-        _lost(model, probability, random_state),
-        _calibration(model, diagnosis),
-        _comparison(model, comparison),
-        list(dict.fromkeys((*problems, *data_problems(model), *cautions))),
-    )
+        return {kind: int(getattr(known, f"is_{kind}").sum()) for kind in (*CELL_KINDS, "share")}
 
 
 # ---- series ----
@@ -196,7 +164,7 @@ def rounded(values: Any, digits: int = 5) -> list[float | None]:
 # ---- lost demand, calibration, comparison ----
 
 
-def _lost(model: Any, probability: float, random_state: Any) -> Lost | None:
+def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | None:
     """Return lost demand; None if nothing is right-censored or the model ignores censoring."""
     if not model.use_censoring or not model.observations_.is_right.any():
         return None
@@ -215,7 +183,8 @@ def _lost(model: Any, probability: float, random_state: Any) -> Lost | None:
     return Lost(ask()[0], ask("output"), groups)
 
 
-def _calibration(model: Any, diagnosis: Any) -> Calibration:
+def calibration(model: Any, diagnosis: Any = None) -> Calibration:
+    """Return the calibration on cells held out or, without a diagnosis, on those of the fit."""
     if diagnosis is None:
         count = len(model.observations_)
         rows = np.unique(np.linspace(0, count - 1, min(count, MOST_CALIBRATION_ROWS)).astype(int))
@@ -223,23 +192,18 @@ def _calibration(model: Any, diagnosis: Any) -> Calibration:
     else:
         every = diagnosis.pit
     outputs = []
-    for d, name in enumerate(model.output_names_):
-        own = PIT(every.lower[:, [d]], every.upper[:, [d]])
+    for d, name in enumerate((*model.output_names_, ALL_OUTPUTS)):
+        own = PIT(*(end[:, d : d + 1] if d < end.shape[1] else end for end in every))
         cells = int(np.sum(~np.isnan(own.lower)))
         held = float(pit_coverage(own, [0.9])[0]) if cells else float("nan")
         figures = {"cells": cells, "coverage": held, "deviation": own.deviation()}
         outputs.append({"output": str(name), **figures})
-    return Calibration(
-        diagnosis is not None,
-        sum(row["cells"] for row in outputs),
-        pit_histogram(every),
-        pit_coverage(every, LEVELS),
-        outputs,
-        [] if diagnosis is None else records(diagnosis.rows),
-    )
+    scores = [] if diagnosis is None else records(diagnosis.rows)
+    histogram, coverage = pit_histogram(every), pit_coverage(every, LEVELS)
+    return Calibration(diagnosis is not None, histogram, coverage, outputs, scores)
 
 
-def _comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
+def comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
     """Return the rows of a comparison that is given, or that is made now from names of models."""
     if wanted is None or wanted is False:
         return []
@@ -342,66 +306,17 @@ def percent(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
 
 
-def cards(content: Content) -> list[tuple[str, str, str]]:
-    """Return the main figures: name, figure, and a note."""
-    known, calibration = content.model.observations_, content.calibration
-    cells = int(np.sum(~known.is_missing))
-    censored = int(np.sum(~known.is_exact & ~known.is_missing))
-    part = (percent(censored / max(1, cells)), f"{censored:,} of {cells:,}")
-    which = "cells held out" if calibration.held_out else "cells it was fitted to"
-    held = percent(float(calibration.coverage[LEVELS.index(0.9)]))
-    found = [("Cells censored", *part), ("90% intervals hold", held, f"of the {which}")]
-    if content.lost is None:
-        return found
-    total, interval = content.lost.total, f"{content.probability:.0%} interval"
-    lost = f"{interval}: {amount(total['lost_low'])} to {amount(total['lost_high'])}"
-    share = f"{interval}: {percent(total['share_low'])} to {percent(total['share_high'])}"
-    return [
-        ("Recorded", amount(total["observed"]), "sum of the records"),
-        ("Lost", amount(total["lost"]), lost),
-        ("Share of demand lost", percent(total["share"]), share),
-        *found,
-    ]
-
-
-def overview(content: Content) -> list[str]:
-    """Return paragraphs about the data, the censoring, the model and the fit."""
+def data_words(content: Content) -> str:
+    """Return the extent of the data."""
     model, names, axis = content.model, content.names, content.series.axis
     shown = listed(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     outputs = _several(len(names), "output")
-    data = f"The data have {content.series.rows:,} rows of {outputs}: {shown}."
+    words = f"The data have {content.series.rows:,} rows of {outputs}: {shown}."
     if axis.is_time:
         zone = model.columns_.zones[model.columns_.is_time.index(True)]
         first, last = _minute(axis.values.min()), _minute(axis.values.max())
-        data += f" They run from {first} to {last}{f' ({zone})' if zone else ''}."
-    fit = (
-        f"{model.report_.message} All intervals here hold the truth with {content.probability:.0%} "
-        "probability, if the model is right."
-    )
-    return [data, censoring_words(model), model_words(model), fit]
-
-
-def censoring_words(model: Any) -> str:
-    """Return how many cells are censored or missing, and what the model makes of them."""
-    known = model.observations_
-    words = {
-        "right": "{} recorded values are only a lower bound: the truth was at least that.",
-        "share": "Of these, {} are a random share of the truth: counting stopped at some moment.",
-        "left": "{} recorded values are only an upper bound: the truth was at most that.",
-        "interval": "{} values are known to lie between two bounds.",
-        "missing": "{} values are missing.",
-    }
-    counts = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in words}
-    found = [text.format(f"{counts[kind]:,}") for kind, text in words.items() if counts[kind]]
-    if not found:
-        return "All values were observed exactly."
-    if not model.use_censoring:
-        return " ".join([*found, "The model ignores censoring: it takes bounds for exact values."])
-    effect = (
-        "The model uses these bounds, so that its estimate of the truth may lie beyond what was "
-        "recorded, but never on the wrong side of a bound."
-    )
-    return " ".join([*found, effect])
+        words += f" They run from {first} to {last}{f' ({zone})' if zone else ''}."
+    return words
 
 
 def model_words(model: Any) -> str:
@@ -445,7 +360,7 @@ def code(model: Any) -> str:
         *remarks,
         f"model.fit({', '.join(arguments)})",
         "",
-        f"# censored-gp {__version__}",
+        f"# censored-gp {censored_gp.__version__}",
         f"# Python {platform.python_version()}",
         f"# jax {jax.__version__}",
         f"# numpy {np.__version__}",

@@ -367,8 +367,7 @@ def plot_coregionalization(
     if len(names) <= 12:
         for (row, column), value in np.ndenumerate(matrix):
             ink = "white" if abs(value) > 0.6 else "black"
-            text = {"ha": "center", "va": "center", "color": ink, "fontsize": "small"}
-            ax.text(column, row, f"{value:.2f}", **text)
+            ax.text(column, row, f"{value:.2f}", color=ink, ha="center", va="center", size="small")
     turned = {"rotation": 45, "ha": "right"} if max(map(len, names)) > 4 else {}
     ax.set_xticks(range(len(names)), names, **turned)
     ax.set_yticks(range(len(names)), names)

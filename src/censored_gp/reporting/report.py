@@ -72,17 +72,23 @@ def write_report(
             f"A report needs {error.name}, which is not installed: "
             'pip install "censored-gp[report]".'
         ) from error
-    found = content.gather(
+    if diagnosis is None and folds:
+        diagnosis = model.diagnose(folds=folds)
+    cautions = () if diagnosis is None else diagnosis.warnings
+    names = [str(name) for name in model.output_names_]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    found = content.Content(
+        title or f"Behind the records: {', '.join(names[:3])}{more}",
         model,
-        title=title,
-        diagnosis=diagnosis,
-        folds=folds,
-        comparison=comparison,
-        problems=problems,
-        probability=probability,
-        max_points=max_points,
-        random_state=random_state,
+        probability,
+        content.drawn_series(model, probability, max_points),
+        content.lost_demand(model, probability, random_state),
+        content.calibration(model, diagnosis),
+        content.comparison(model, comparison),
+        list(dict.fromkeys((*problems, *content.data_problems(model), *cautions))),
     )
+    # Vega, Vega-Lite and Vega-Embed in one script. Its type says wrongly that it needs an argument.
+    script = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue]
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -94,13 +100,9 @@ def write_report(
     pages.filters |= {"amount": content.amount, "percent": content.percent}
     text = pages.get_template("template.html").render(
         content=found,
-        cards=content.cards(found),
-        overview=content.overview(found),
-        code=content.code(model),
+        about=content,
         charts=charts.draw(found),
-        all_outputs=content.ALL_OUTPUTS,
-        # Vega, Vega-Lite and Vega-Embed in one script, which comes with vl-convert.
-        vega=vl_convert.javascript_bundle().replace("</script", r"<\/script"),
+        vega=script.replace("</script", r"<\/script"),
     )
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")

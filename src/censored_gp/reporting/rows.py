@@ -1,4 +1,4 @@
-"""What plots and the report both compute: the x axis, predictions of training rows, result tables."""
+"""Shared by plots and report: the x axis, predictions of training rows, rows of result tables."""
 
 from __future__ import annotations
 

@@ -62,9 +62,9 @@ THEMES: dict[str, dict[str, Any]] = {
     "dark": {**BASE, **_background("#16191d", "#dddddd", "#333940")},
     # Type 42 fonts are what publishers ask for.
     "print": {
-        **BASE, **_background("#ffffff", "#000000", "#dddddd"), "font.size": 8.0, "axes.grid": False,
-        "lines.linewidth": 1.0, "savefig.dpi": 300, "pdf.fonttype": 42, "ps.fonttype": 42,
-        "figure.figsize": (3.5, 2.4),
+        **BASE, **_background("#ffffff", "#000000", "#dddddd"), "font.size": 8.0,
+        "axes.grid": False, "lines.linewidth": 1.0, "savefig.dpi": 300, "pdf.fonttype": 42,
+        "ps.fonttype": 42, "figure.figsize": (3.5, 2.4),
     },
 }  # fmt: skip
 """Matplotlib settings of each style."""
