@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float, Int
 
 from censored_gp.datasets import simulated
 from censored_gp.estimator.presets import HMOCGP, NCGP
-from censored_gp.plotting import COLOURS, plot_observations, plot_prediction, require_matplotlib
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
+from censored_gp.reporting import COLOURS, plot_observations, plot_prediction, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""How pictures look: colours that the colour-blind tell apart, in light, dark and print."""
+"""Style of the plots: colours that the colour-blind tell apart, in light, dark and print."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "THEMES", "colours_on", "new_axes", "require_matplotlib", "style"]
-
-# Of Okabe and Ito's palette, which people tell apart whatever colours they see. What is censored
-# differs in shape as well.
+# After Okabe and Ito's palette for the colour-blind. Censored cells differ in shape as well.
 COLOURS = {
     "prediction": "#0072b2",
     "other": "#d55e00",
@@ -24,7 +21,7 @@ COLOURS = {
     "second": "#009e73",
     "third": "#cc79a7",
 }
-"""Colours by what they stand for, on a light ground."""
+"""Colours by what they stand for, on a light background."""
 
 DARK = COLOURS | {
     "prediction": "#56b4e9",
@@ -50,8 +47,8 @@ BASE: dict[str, Any] = {
 }
 
 
-def _ground(paper: str, ink: str, faint: str) -> dict[str, Any]:
-    """Return settings for a colour of the ground and colours of what is on it."""
+def _background(paper: str, ink: str, faint: str) -> dict[str, Any]:
+    """Return settings for the colours of the background, of text and of the grid."""
     return {
         **{f"{name}.facecolor": paper for name in ("figure", "axes", "savefig")},
         **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink),
@@ -61,16 +58,16 @@ def _ground(paper: str, ink: str, faint: str) -> dict[str, Any]:
 
 
 THEMES: dict[str, dict[str, Any]] = {
-    "light": {**BASE, **_ground("#ffffff", "#262626", "#e4e4e4")},
-    "dark": {**BASE, **_ground("#16191d", "#dddddd", "#333940")},
-    # Fonts of type 42 are what printers ask for; a grid costs ink.
+    "light": {**BASE, **_background("#ffffff", "#262626", "#e4e4e4")},
+    "dark": {**BASE, **_background("#16191d", "#dddddd", "#333940")},
+    # Type 42 fonts are what publishers ask for.
     "print": {
-        **BASE, **_ground("#ffffff", "#000000", "#dddddd"), "font.size": 8.0, "axes.grid": False,
-        "lines.linewidth": 1.0, "savefig.dpi": 300, "pdf.fonttype": 42, "ps.fonttype": 42,
-        "figure.figsize": (3.5, 2.4),
+        **BASE, **_background("#ffffff", "#000000", "#dddddd"), "font.size": 8.0,
+        "axes.grid": False, "lines.linewidth": 1.0, "savefig.dpi": 300, "pdf.fonttype": 42,
+        "ps.fonttype": 42, "figure.figsize": (3.5, 2.4),
     },
 }  # fmt: skip
-"""Settings of matplotlib by name of the style."""
+"""Matplotlib settings of each style."""
 
 
 def require_matplotlib() -> Any:
@@ -91,7 +88,7 @@ def require_matplotlib() -> Any:
 
 @contextlib.contextmanager
 def style(theme: str = "light") -> Iterator[None]:
-    """Draw in a style: "light", "dark" or "print"; afterwards settings are as they were.
+    """Draw in a style within a `with` block: "light", "dark" or "print".
 
     >>> from matplotlib.figure import Figure
     >>> with style("dark"):
@@ -100,13 +97,13 @@ def style(theme: str = "light") -> Iterator[None]:
     False
     """
     if theme not in THEMES:
-        raise ValueError(f"theme: found {theme!r}. Accepted is one of {', '.join(THEMES)}.")
+        raise ValueError(f"`theme` must be one of {', '.join(THEMES)}, got {theme!r}.")
     with require_matplotlib().rc_context(THEMES[theme]):
         yield
 
 
 def colours_on(ax: Axes) -> dict[str, str]:
-    """Return colours by what they stand for, readable on the ground of these axes.
+    """Return colours by what they stand for, readable on the background of these axes.
 
     >>> from matplotlib.figure import Figure
     >>> colours_on(Figure().subplots()) is COLOURS
@@ -115,7 +112,7 @@ def colours_on(ax: Axes) -> dict[str, str]:
     from matplotlib.colors import to_rgba
 
     *rgb, alpha = to_rgba(ax.get_facecolor())
-    # What shines through axes without a ground is taken for white.
+    # A transparent background counts as white.
     light = alpha * np.dot(rgb, (0.299, 0.587, 0.114)) + (1 - alpha)
     return COLOURS if light > 0.5 else DARK
 
@@ -134,3 +131,8 @@ def new_axes(ax: Axes | None = None) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained")[1]
+
+
+def without_math(text: str) -> str:
+    """Return text in which matplotlib takes no dollar signs for mathematics."""
+    return text.replace("$", r"\$")
