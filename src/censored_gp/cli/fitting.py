@@ -207,7 +207,7 @@ def loaded(training: Training) -> Any:
 
 def _unfitted(training: Training) -> Any:
     """Return the model that the options describe."""
-    from censored_gp.estimator.censored_gp import presets
+    from censored_gp.estimator import presets
 
     name = training.model or USUAL_MODEL
     if name.lower() not in MODELS:
