@@ -363,7 +363,7 @@ def test_reproduce_is_asked_for_a_table(run, monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ["lost-demand", "forecast", "diagnose", "compare", "report"])
 def test_examples_of_long_commands_run(here, run, name):
     if name == "report":
-        pytest.importorskip("censored_gp.report")
+        pytest.importorskip("censored_gp.reporting")
     for example in COMMANDS[name].examples:
         succeeded(run(example))
 
@@ -384,9 +384,9 @@ def test_report_hands_the_model_over(here, run, monkeypatch):
             Path(path).write_text("<html>", encoding="utf-8")
         return path
 
-    module = types.ModuleType("censored_gp.report")
+    module = types.ModuleType("censored_gp.reporting")
     module.write_report = write
-    monkeypatch.setitem(sys.modules, "censored_gp.report", module)
+    monkeypatch.setitem(sys.modules, "censored_gp.reporting", module)
     result = succeeded(run(COMMANDS["report"].examples[0]))
     assert asked == [(("station_1", "station_2"), "report.html")]
     assert "Report: report.html" in result.stderr

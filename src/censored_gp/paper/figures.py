@@ -20,7 +20,7 @@ from censored_gp.paper.captions import CAPTIONS
 from censored_gp.paper.models import MODELS, build
 from censored_gp.paper.runs import Row, read_runs
 from censored_gp.paper.synthetic import WINDOWS, world
-from censored_gp.plotting import require_matplotlib
+from censored_gp.reporting import require_matplotlib
 from censored_gp.simulate import SyntheticPair
 
 if TYPE_CHECKING:

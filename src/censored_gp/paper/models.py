@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from censored_gp.data.observations import Observations
-from censored_gp.estimator import presets
-from censored_gp.estimator.censored_gp import CensoredGP
+from censored_gp.estimator.censored_gp import CensoredGP, presets
 from censored_gp.kernels import RBF, Kernel, Periodic
 from censored_gp.likelihoods import NegativeBinomial, Poisson
 from censored_gp.prediction import metrics
