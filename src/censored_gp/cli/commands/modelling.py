@@ -156,7 +156,7 @@ def report(
     check_files(training, reading, output, file, endings=(".html", ".htm"))
     models = split_presets("--compare", compare) or None
     # Charts are an optional dependency.
-    from censored_gp.report import write_report
+    from censored_gp.reporting import write_report
 
     model = fitted(file, training, reading)
     with tempfile.TemporaryDirectory() as folder:

@@ -15,14 +15,14 @@ from jaxtyping import Bool, Float
 from rich.console import Console
 from rich.table import Table
 
-from censored_gp import datasets, simulate
+from censored_gp import datasets
 from censored_gp.cli.console import bad_option, say
 from censored_gp.cli.options import Output, command, split_names
 from censored_gp.cli.output import check_target, write_table
+from censored_gp.datasets import simulated
 from censored_gp.estimator.presets import HMOCGP, NCGP
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
-from censored_gp.simulate.world import side_by_side
 
 PROBABILITY = 0.9
 """The probability of the intervals of the demonstration."""
@@ -61,56 +61,26 @@ class DataSet(NamedTuple):
     """The options it has, with their defaults; text is an example of an option that it needs."""
 
 
-def _simulated(world: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    return lambda **options: world(**options).table(truth=True)
+def _simulated(text: str, world: Callable[..., Any], **sizes: int) -> DataSet:
+    options = {**sizes, "seed": 0}
+    return DataSet("simulated", text, lambda **given: world(**given).table(truth=True), options)
 
 
 def _new_york(seed: int) -> dict[str, Any]:
     world = datasets.new_york(seed)
-    parts = {"seen": world.observed, "censored": world.censored, "truth": world.truth}
-    return world.inputs(*world.weather) | side_by_side(world.names, **parts)
-
-
-def _citibike(months: list[str], names: list[str]) -> dict[str, Any]:
-    found = datasets.citibike(tuple(months), tuple(names))
-    parts = {"pickups": found.pickups, "dropoffs": found.dropoffs}
-    return {"time": found.time} | side_by_side(found.names, **parts)
-
-
-def _birmingham_parking(names: list[str]) -> dict[str, Any]:
-    found = datasets.birmingham_parking(tuple(names))
-    return found.inputs() | side_by_side(found.names, seen=found.truth, full=found.limited)
+    return world.inputs(*world.weather) | world.table(truth=True)
 
 
 def _fresh_retail(store: list[str], names: list[str]) -> dict[str, Any]:
-    found = datasets.fresh_retail(int(store[0]), tuple(map(int, names)))
-    return found.inputs() | side_by_side(found.names, seen=found.truth, sold_out=found.limited)
+    return datasets.fresh_retail(int(store[0]), tuple(map(int, names))).table()
 
 
 DATA_SETS = {
-    "bike_share": DataSet(
-        "simulated",
-        "stations that run out of bikes",
-        _simulated(simulate.bike_share),
-        {"days": 14, "seed": 0},
-    ),
-    "car_park": DataSet(
-        "simulated",
-        "car parks that fill up",
-        _simulated(simulate.car_park),
-        {"days": 28, "seed": 0},
-    ),
-    "shop": DataSet(
-        "simulated",
-        "fresh products that sell out",
-        _simulated(simulate.shop),
-        {"days": 120, "seed": 0},
-    ),
-    "water_samples": DataSet(
-        "simulated",
-        "metals below detection limits",
-        _simulated(simulate.water_samples),
-        {"samples": 120, "seed": 0},
+    "bike_share": _simulated("stations that run out of bikes", simulated.bike_share, days=14),
+    "car_park": _simulated("car parks that fill up", simulated.car_park, days=28),
+    "shop": _simulated("fresh products that sell out", simulated.shop, days=120),
+    "water_samples": _simulated(
+        "metals below detection limits", simulated.water_samples, samples=120
     ),
     "new_york": DataSet(
         "local file", "the paper's stations 3711 and 366, part hidden", _new_york, {"seed": 0}
@@ -118,13 +88,13 @@ DATA_SETS = {
     "citibike": DataSet(
         "download",
         "Citi Bike trips by station and hour",
-        _citibike,
+        lambda months, names: datasets.citibike(tuple(months), tuple(names)).table(),
         {"months": "2018-06", "names": "3711,366"},
     ),
     "birmingham_parking": DataSet(
         "download",
         "car parks that fill up",
-        _birmingham_parking,
+        lambda names: datasets.birmingham_parking(tuple(names)).table(),
         {"names": "BHMBCCTHL01,BHMBCCMKT01"},
     ),
     "fresh_retail": DataSet(
@@ -237,7 +207,7 @@ class Demo:
 
 def fit_both(days: int, seed: int, likelihood: str, progress: bool = False) -> Demo:
     """Simulate a world, fit both models to all but its last days, and predict all of it."""
-    world = simulate.bike_share(days=days, seed=seed)
+    world = simulated.bike_share(days=days, seed=seed)
     training = 24 * (days - UNSEEN_DAYS)
     inputs = world.inputs()
     seen = {name: column[:training] for name, column in inputs.items()}
@@ -276,7 +246,7 @@ def table_rows(demo: Demo) -> list[tuple[str, ...]]:
 def draw_figure(demo: Demo, path: Path) -> None:
     """Draw some days of every station and the mean working day; write it to a file."""
     # matplotlib is an optional dependency.
-    from censored_gp.plotting import require_matplotlib
+    from censored_gp.reporting import require_matplotlib
 
     mpl, stations = require_matplotlib(), len(demo.world.names)
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
@@ -303,7 +273,7 @@ def _draw_days(demo: Demo, d: int, ax: Any) -> None:
     """Draw the days on which a station ran out of bikes most often."""
     from matplotlib.dates import DateFormatter, DayLocator
 
-    from censored_gp.plotting import COLOURS, plot_observations, plot_prediction
+    from censored_gp.reporting import COLOURS, plot_observations, plot_prediction
 
     world, times = demo.world, demo.world.time.astype("datetime64[m]")
     ax.plot(times, world.demand[:, d], ":", color=COLOURS["truth"], label="true demand")
@@ -329,7 +299,7 @@ def _busiest(ran_out: Bool[np.ndarray, " N"]) -> int:
 
 def _draw_working_day(demo: Demo, d: int, ax: Any) -> None:
     """Draw the mean demand on working days by hour of the day."""
-    from censored_gp.plotting import COLOURS
+    from censored_gp.reporting import COLOURS
 
     # The world has whole days of hours.
     days = demo.world.time[: demo.training].astype("datetime64[D]").reshape(-1, 24)[:, 0]
