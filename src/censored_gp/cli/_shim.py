@@ -1,9 +1,10 @@
 """Temporary stand-in for censored_gp.data.files and errors until that lands."""
 
-from __future__ import annotations
-
+# ruff: noqa
 import difflib
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
@@ -11,61 +12,96 @@ from pyarrow import csv, parquet
 
 class DataError(ValueError):
     def __init__(
-        self, problem, *, noun="", column=None, row=None, more=0, hint="", file=None, line=None
+        self,
+        problem,
+        *,
+        noun="",
+        column=None,
+        row=None,
+        more=0,
+        hint="",
+        argument=None,
+        file=None,
+        line=None,
     ):
+        super().__init__(problem)
         self.problem, self.noun, self.column, self.row = problem, noun, column, row
-        self.more, self.hint, self.file, self.line = more, hint, file, line
-        place = ", ".join(str(p) for p in (file, line, column and f"column {column!r}") if p)
-        super().__init__(f"{place}: {problem}" if place else problem)
+        self.more, self.hint, self.file, self.line, self.argument = more, hint, file, line, argument
+
+    def __str__(self):
+        place = ", ".join(
+            str(p) for p in (self.file, self.line, self.column and f"column {self.column!r}") if p
+        )
+        return f"{place}: {self.problem} {self.hint}"
 
     def at(self, **changes):
-        fields = {
-            k: getattr(self, k)
-            for k in ("problem", "noun", "column", "row", "more", "hint", "file", "line")
-        }
-        return DataError(**(fields | changes))
+        return DataError(**{**vars(self), **changes})
 
 
 class Table:
-    def __init__(self, arrow, rows):
-        self.arrow, self.rows = arrow, rows
+    def __init__(self, arrow, file):
+        self.arrow, self.file = arrow, file
 
-    def line(self, row):
-        return f"line {self.rows[row] + 2}"
+    def __len__(self):
+        return len(self.arrow)
 
+    def native(self):
+        return self.arrow
 
-def header(path, *, delimiter=None, encoding="utf-8"):
-    if str(path).endswith((".parquet", ".pq")):
-        return parquet.read_schema(path).names
-    if not str(path).endswith((".csv", ".tsv", ".gz")):
-        open(path)
-        raise DataError("not CSV", file=str(path))
-    return csv.open_csv(
-        path, parse_options=csv.ParseOptions(delimiter=delimiter or ",")
-    ).schema.names
-
-
-def read_file(
-    path, *, columns=None, delimiter=None, encoding="utf-8", decimal=".", where=(), zone=None
-):
-    names = header(path, delimiter=delimiter)
-    for name in [*(columns or ()), *(n for n, _ in where)]:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            raise DataError(
-                f"no column {name!r}. Did you mean {near}? There are {names}", file=str(path)
-            )
-    if str(path).endswith((".parquet", ".pq")):
-        table = parquet.read_table(path)
-    else:
-        table = csv.read_csv(
-            path,
-            parse_options=csv.ParseOptions(delimiter=delimiter or ","),
-            convert_options=csv.ConvertOptions(decimal_point=decimal, strings_can_be_null=True),
+    def only(self, name, wanted):
+        return Table(
+            self.arrow.filter(pc.is_in(pc.cast(self.arrow[name], pa.string()), pa.array(wanted))),
+            self.file,
         )
-    rows = list(range(len(table)))
-    for name, values in where:
-        keep = pc.is_in(pc.cast(table[name], pa.string()), pa.array(list(values)))
-        rows = [r for r, k in zip(rows, keep.to_pylist(), strict=True) if k]
-        table = table.filter(keep)
-    return Table(table.select(columns) if columns else table, rows)
+
+    def with_times(self, name, zone=None, by=None):
+        return self
+
+    def locate(self, error):
+        line = None if error.row is None else f"line {error.row + 2}"
+        return error.at(file=self.file.name, line=line)
+
+
+def listed(names):
+    return ", ".join(map(repr, names))
+
+
+@dataclass(frozen=True)
+class File:
+    path: object
+    delimiter: object = None
+    encoding: str = "utf-8"
+    decimal: str = "."
+    content: object = None
+
+    @property
+    def name(self):
+        return str(self.path)
+
+    def _all(self):
+        if str(self.path).endswith(".parquet"):
+            return parquet.read_table(self.path)
+        return csv.read_csv(
+            self.path,
+            parse_options=csv.ParseOptions(delimiter=self.delimiter or ","),
+            convert_options=csv.ConvertOptions(
+                decimal_point=self.decimal, strings_can_be_null=True
+            ),
+        )
+
+    def header(self):
+        return self._all().column_names
+
+    def read(self, columns=None, where=()):
+        names = self.header()
+        for name in [*(columns or ()), *(n for n, _ in where)]:
+            if name not in names:
+                raise DataError(
+                    f"no column {name!r}. There are {names}",
+                    file=self.name,
+                    hint=str(difflib.get_close_matches(name, names, 1)),
+                )
+        table = Table(self._all(), self)
+        for name, value in where:
+            table = table.only(name, [value])
+        return Table(table.arrow.select(columns), self)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import dataclasses
-import functools
-import shutil
 import sys
-import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from sklearn.base import clone
 
-from censored_gp.cli._shim import DataError, header, read_file
+from censored_gp.cli._shim import DataError, File, Table, listed
 from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.options import Preset, Reading, Side, Training, split_names
 from censored_gp.cli.output import ENDINGS, check_target
@@ -35,73 +31,10 @@ SAVED = (
 """Options that a model file settles."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """A table file and the options for reading it; - is CSV on the standard input."""
-
-    given: Path
-    reading: Reading
-
-    @property
-    def name(self) -> str:
-        """What messages call the file."""
-        return "standard input" if str(self.given) == "-" else str(self.given)
-
-    @functools.cached_property
-    def path(self) -> Path:
-        """The file, or a temporary copy of the standard input, which can be read only once."""
-        if str(self.given) != "-":
-            return self.given
-        with tempfile.NamedTemporaryFile(suffix=".csv", delete=False) as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-        atexit.register(Path(copy.name).unlink, missing_ok=True)
-        return Path(copy.name)
-
-    @functools.cached_property
-    def header(self) -> list[str]:
-        """The names of the columns."""
-        with self._named():
-            return header(
-                self.path, delimiter=self.reading.delimiter, encoding=self.reading.encoding
-            )
-
-    def read(self, columns: Sequence[str], where: Sequence[tuple[str, Any]] = ()) -> TableFile:
-        """Return some columns, of the rows that the options choose."""
-        given = dataclasses.asdict(self.reading)
-        chosen = [(name, [value]) for name, value in where_pairs(given.pop("where"))]
-        with self._named():
-            table = read_file(
-                self.path, columns=list(dict.fromkeys(columns)), where=[*chosen, *where], **given
-            )
-        return TableFile(table, self.name)
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """Name the standard input in errors, not the temporary file."""
-        try:
-            yield
-        except DataError as error:
-            raise error.at(file=self.name) from error
-
-
-class TableFile(NamedTuple):
-    """A table that was read, and the file's name."""
-
-    table: Any
-    name: str
-
-    @contextlib.contextmanager
-    def located(self) -> Iterator[None]:
-        """Add the file and the line to errors about cells, and the file to warnings."""
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: say(
-                f"Warning: {self.name}: {explain(message)}"
-            )
-            try:
-                yield
-            except DataError as error:
-                line = None if error.row is None else self.table.line(error.row)
-                raise error.at(file=self.name, line=line) from error
+def table_file(path: Path, reading: Reading) -> File:
+    """Return a table file with the options for reading it; - is CSV on the standard input."""
+    content = sys.stdin.buffer.read() if str(path) == "-" else None
+    return File(path, reading.delimiter, reading.encoding, reading.decimal, content)
 
 
 def where_pairs(where: Sequence[str] | None) -> list[tuple[str, str]]:
@@ -110,11 +43,24 @@ def where_pairs(where: Sequence[str] | None) -> list[tuple[str, str]]:
     >>> where_pairs(["store = 235"])
     [('store', '235')]
     """
-    pairs = [tuple(map(str.strip, text.partition("=")[::2])) for text in where or ()]
-    for (name, _), text in zip(pairs, where or (), strict=True):
-        if not name or "=" not in text:
+    for text in where or ():
+        if not text.partition("=")[0].strip() or "=" not in text:
             raise bad_option("--where", f"{text!r} must be COLUMN=VALUE, as store=235.")
-    return pairs
+    pairs = (text.partition("=")[::2] for text in where or ())
+    return [(name.strip(), value.strip()) for name, value in pairs]
+
+
+@contextlib.contextmanager
+def located(table: Table) -> Iterator[None]:
+    """Add the file and the line to errors about a table, and the file to warnings."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: say(
+            f"Warning: {table.file.name}: {explain(message)}"
+        )
+        try:
+            yield
+        except DataError as error:
+            raise table.locate(error) from error
 
 
 def check_files(
@@ -157,9 +103,9 @@ def fitted(
 
 def prepare(
     file: Path, training: Training, reading: Reading, also: Sequence[str] = ()
-) -> tuple[CensoredGP, TableFile, dict[str, Any]]:
+) -> tuple[CensoredGP, Table, dict[str, Any]]:
     """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
-    source = Source(file, reading)
+    source = table_file(file, reading)
     if training.load is None:
         model = _unfitted(training)
         arguments, only = _arguments(training, source), split_names(training.only)
@@ -168,16 +114,31 @@ def prepare(
         model, (arguments, only) = clone(before), _saved_arguments(before, training.load)
         if training.iterations is not None:
             model.set_params(max_iterations=training.iterations)
-    where = [(arguments["by"], only)] if only else []
-    return model, source.read([*_columns(arguments, source.header), *also], where), arguments
+    table = _read(source, reading, [*_columns(arguments, source.header()), *also], arguments, only)
+    return model, table, arguments
+
+
+def _read(
+    source: File,
+    reading: Reading,
+    columns: Sequence[str],
+    layout: Mapping[str, Any],
+    only: Sequence[str] = (),
+) -> Table:
+    """Return some columns of the rows that the options choose, with its times read."""
+    table = source.read(columns, where_pairs(reading.where))
+    table = table.only(layout["by"], only) if only else table
+    with located(table):
+        time, by = layout["time"], layout["by"]
+        return table if time is None else table.with_times(time, reading.zone, by)
 
 
 def _fit(
-    model: CensoredGP, file: TableFile, arguments: dict[str, Any], reading: Reading
+    model: CensoredGP, table: Table, arguments: dict[str, Any], reading: Reading
 ) -> CensoredGP:
-    say(f"Fitting {len(file.table.arrow):,} rows of {file.name} ...")
-    with file.located():
-        model.set_params(progress=sys.stderr.isatty()).fit(file.table.arrow, **arguments)
+    say(f"Fitting {len(table):,} rows of {table.file.name} ...")
+    with located(table):
+        model.set_params(progress=sys.stderr.isatty()).fit(table.native(), **arguments)
     if model.report_.status == "interrupted":
         raise KeyboardInterrupt
     # The report says which rows the model is about.
@@ -198,20 +159,22 @@ def load_model(training: Training) -> CensoredGP:
     return model
 
 
-def read_new(file: Path, model: CensoredGP, reading: Reading, partial: bool = False) -> TableFile:
+def read_new(source: File, model: CensoredGP, reading: Reading, partial: bool = False) -> Table:
     """Return new rows for a model: times and inputs. If `partial`, inputs may be left out."""
-    layout, source = model.layout_, Source(file, reading)
-    if partial and not all(name in source.header for name, _ in where_pairs(reading.where)):
+    layout, names = model.layout_, source.header()
+    if partial and not all(name in names for name, _ in where_pairs(reading.where)):
         # What selects rows of the past need not be known of the future.
-        source = Source(file, dataclasses.replace(reading, where=[]))
+        reading = dataclasses.replace(reading, where=[])
     if layout is None:
-        return source.read(list(model.columns_.groups))
-    names = [str(name) for name in layout.columns]
+        times = dict(zip(model.columns_.names, model.columns_.is_time, strict=True))
+        time = next((name for name, is_time in times.items() if is_time), None)
+        return _read(source, reading, list(model.columns_.groups), {"time": time, "by": None})
+    columns = [str(name) for name in layout.columns]
     if partial:
-        names = [name for name in names if name == layout.time or name in source.header]
-    elif layout.by in source.header:
-        names.append(layout.by)
-    return source.read(names)
+        columns = [name for name in columns if name == layout.time or name in names]
+    elif layout.by in names:
+        columns.append(layout.by)
+    return _read(source, reading, columns, {"time": layout.time, "by": layout.by})
 
 
 def training_inputs(model: CensoredGP) -> pa.Table:
@@ -249,13 +212,13 @@ def _likelihood(text: str) -> str | dict[str, str]:
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 
-def _arguments(training: Training, source: Source) -> dict[str, Any]:
+def _arguments(training: Training, source: File) -> dict[str, Any]:
     """Return the arguments of `CensoredGP.fit` that the options describe."""
-    names = source.header
+    names = source.header()
     outputs = split_names(training.outputs, names)
     if not outputs:
-        there = ", ".join(map(repr, names))
-        raise bad_option("--outputs", f"give the columns to model. {source.name} has {there}.")
+        problem = f"give the columns to model. {source.name} has {listed(names)}."
+        raise bad_option("--outputs", problem)
     if training.time is None and not training.inputs:
         raise bad_option("--time / --inputs", "give at least one column that explains the outputs.")
     if training.only and training.by is None:
@@ -292,12 +255,10 @@ def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], lis
     return arguments, [] if wide else [str(name) for name in layout.outputs]
 
 
-def _limits(option: str, given: Any, outputs: Sequence[str], source: Source) -> Any:
+def _limits(option: str, given: Any, outputs: Sequence[str], source: File) -> Any:
     """Return a column or number for all outputs, or a dict with one for each output."""
-    parts = split_names(given, source.header)
-    pairs = [
-        part.partition("=")[::2] for part in parts if part not in source.header and "=" in part
-    ]
+    parts = split_names(given, source.header())
+    pairs = [p.partition("=")[::2] for p in parts if "=" in p and p not in source.header()]
     if pairs and len(pairs) != len(parts):
         raise bad_option(option, f"give OUTPUT=... for all of {','.join(parts)}, or for none.")
     if pairs:
@@ -314,15 +275,15 @@ def _limits(option: str, given: Any, outputs: Sequence[str], source: Source) -> 
     return dict(zip(outputs, limits, strict=True))
 
 
-def _limit(option: str, text: str, source: Source) -> str | float:
+def _limit(option: str, text: str, source: File) -> str | float:
     """Return a column if there is one of that name, else a number."""
-    if text in source.header:
+    if text in source.header():
         return text
     with contextlib.suppress(ValueError):
         return float(text)
     accepted = "a column" if option == "--censored" else "a column or a number"
-    there = ", ".join(map(repr, source.header))
-    raise bad_option(option, f"{text!r} is not {accepted}. {source.name} has {there}.")
+    there = f"{source.name} has {listed(source.header())}"
+    raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
 
 
 def _columns(arguments: dict[str, Any], header: Sequence[str]) -> list[str]:

@@ -10,12 +10,13 @@ import typer
 
 from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.fitting import (
-    Source,
     check_files,
     fitted,
     load_model,
+    located,
     prepare,
     read_new,
+    table_file,
     training_inputs,
 )
 from censored_gp.cli.options import (
@@ -61,18 +62,13 @@ def lost_demand(
     Intervals come from joint draws of all censored cells.
     """
     check_files(training, reading, output, file)
-    names = [] if file is None else Source(file, reading).header
-    groups = split_names(group, names)
+    groups = split_names(group)
     columns = [name for name in groups if name not in GROUPS]
-    if file is None:
-        model = fitted(file, training, reading)
-        names = list(model.columns_.groups)
-    for name in columns:
-        if name not in names:
-            accepted = f"{', '.join(GROUPS)}, or a column: {', '.join(map(repr, names))}"
-            raise bad_option("--group", f"{name!r} is not one of {accepted}.")
-    if file is not None:
-        model = fitted(file, training, reading, also=columns)
+    model = fitted(file, training, reading, also=columns)
+    saved = model.columns_.groups
+    if file is None and not set(columns) <= set(saved):
+        accepted = f"{', '.join(GROUPS)} or a saved column ({', '.join(saved)})"
+        raise bad_option("--group", f"must be {accepted}, got {', '.join(columns)}.")
     write_table(model.lost_demand(groups or None, probability, samples), output)
 
 
@@ -105,9 +101,9 @@ def forecast(
     if future is None:
         ahead = model.forecast(periods, until=until, probability=probability)
     else:
-        known = read_new(future, model, reading, partial=True)
-        with known.located():
-            table = known.table.arrow
+        known = read_new(table_file(future, reading), model, reading, partial=True)
+        with located(known):
+            table = known.native()
             ahead = model.forecast(periods, until=until, inputs=table, probability=probability)
     write_table(ahead, output)
 
@@ -153,9 +149,9 @@ def required_supply(
     if future is None:
         found = model.required_supply(training_inputs(model), probability, window, samples)
     else:
-        new = read_new(future, model, reading)
-        with new.located():
-            found = model.required_supply(new.table.arrow, probability, window, samples)
+        new = read_new(table_file(future, reading), model, reading)
+        with located(new):
+            found = model.required_supply(new.native(), probability, window, samples)
     write_table(found, output)
 
 
@@ -241,17 +237,17 @@ def compare(
         if training.iterations is not None:
             model.set_params(max_iterations=training.iterations)
         arguments = {"X": training_inputs(model), "y": model.observations_}
-        located = contextlib.nullcontext()
+        place = contextlib.nullcontext()
     else:
         model, table, arguments = prepare(file, training, reading)
-        arguments["X"], located = table.table.arrow, table.located()
+        arguments["X"], place = table.native(), located(table)
     families = split_names(likelihoods) or [model.likelihood]
     settings = model.get_params(deep=False)
     for name in ("coupled", "heteroscedastic", "use_censoring", "likelihood", "progress"):
         del settings[name]
     seed = settings.pop("random_state")
     say(f"Fitting {len(presets) * len(families)} models {folds + 1} times each ...")
-    with located:
+    with place:
         compared = compare_models(
             models=presets,
             likelihoods=families,

@@ -10,7 +10,14 @@ import pyarrow as pa
 import typer
 
 from censored_gp.cli.console import bad_option, explain, say
-from censored_gp.cli.fitting import Source, check_files, fitted, read_new, training_inputs
+from censored_gp.cli.fitting import (
+    check_files,
+    fitted,
+    located,
+    read_new,
+    table_file,
+    training_inputs,
+)
 from censored_gp.cli.options import (
     File,
     Output,
@@ -73,11 +80,12 @@ def predict(
     check_files(training, reading, output, file, train)
     if train is None and training.load is None:
         raise bad_option("--load / --train", "give a model file, or a table to fit first.")
-    Source(file, reading).header  # noqa: B018 (a file that cannot be read is told before the fit)
+    source = table_file(file, reading)
+    source.header()  # A file that cannot be read is refused before the fit.
     model = fitted(train, training, reading)
-    new = read_new(file, model, reading)
-    with new.located():
-        table = new.table.arrow
+    new = read_new(source, model, reading)
+    with located(new):
+        table = new.native()
         answers = (model.predict(table), *model.interval(table, probability))
     write_table(_with_keys(model, answers, table), output)
 
