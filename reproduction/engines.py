@@ -24,7 +24,6 @@ def runs(draws: int = DRAWS) -> list[tuple[Study, list[Settings]]]:
 
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
     """Return those runs of table 4 by which engines are compared."""
-    return rows.query(
-        "station == '3711' and partner == 'published' and kernels == 'paper' "
-        "and data == 'observed' and model == 'CGP'"
-    )
+    wanted = {"station": "3711", "partner": "published", "kernels": "paper", "data": "observed",
+              "model": "CGP"}  # fmt: skip
+    return rows[(rows[list(wanted)] == pd.Series(wanted)).all(axis=1)]

@@ -39,7 +39,7 @@ def paper_kernels(rain: bool = True) -> list[Kernel]:
 
 
 def paper_likelihood(family: str) -> Any:
-    """Return a likelihood with the paper's links: a softplus for rates, where ours is exponential."""
+    """Return a likelihood with the paper's links: softplus, where the defaults are exponential."""
     if family == "poisson":
         return Poisson(rate="softplus")
     if family == "negative_binomial":

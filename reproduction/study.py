@@ -33,9 +33,9 @@ ONE_THREAD = {
     "NPROC": "1",
 }
 """Environment of workers, beside joblib's own limit on BLAS threads: XLA has thread pools too."""
-RUNS_PER_CACHE = 60
-"""Runs after which a worker drops its compiled programs (copies are on disk). Each takes hundreds
-of memory maps, of which a process may have some 65,000."""
+RUNS_PER_CACHE = 40
+"""Runs after which a worker drops its compiled programs (copies are on disk). Those of one fit take
+a thousand memory maps, of which a process may have some 65,000."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Study:
         if not path.is_file():
             return pd.DataFrame(columns=self.columns)
         text = dict.fromkeys((*self.settings, "error", "version", "finished"), str)
-        rows = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=dict.fromkeys(
-            (*self.results, "seconds", "finished"), ["", "nan"]))  # fmt: skip
+        absent = {name: ["", "nan"] for name in (*self.results, "seconds", "finished")}
+        rows = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=absent)
         if list(rows.columns) != self.columns:
             raise ValueError(
                 f"{path} has the columns {', '.join(rows.columns)}, expected "

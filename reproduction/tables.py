@@ -30,14 +30,24 @@ PAPER_2 = {
 }
 """NLPD of the paper's table 2, by overlap."""
 PAPER_3 = {
-    "NCGP": (0.54, 0.51, 0.46),
-    "MONCGP": (0.54, 0.52, 0.52),
-    "CGP": (0.56, 0.55, 0.55),
-    "HCGP": (0.57, 0.56, 0.56),
-    "MOCGP": (0.61, 0.60, 0.58),
-    "HMOCGP": (0.61, 0.60, 0.59),
+    "r2": {
+        "NCGP": (0.54, 0.51, 0.46),
+        "MONCGP": (0.54, 0.52, 0.52),
+        "CGP": (0.56, 0.55, 0.55),
+        "HCGP": (0.57, 0.56, 0.56),
+        "MOCGP": (0.61, 0.60, 0.58),
+        "HMOCGP": (0.61, 0.60, 0.59),
+    },
+    "mae": {
+        "NCGP": (7.68, 7.94, 8.29),
+        "MONCGP": (7.69, 7.85, 7.76),
+        "CGP": (7.50, 7.55, 7.53),
+        "HCGP": (7.41, 7.50, 7.51),
+        "MOCGP": (6.99, 7.08, 7.33),
+        "HMOCGP": (6.98, 6.99, 7.18),
+    },
 }
-"""R² of the paper's table 3 at the three intensities, on its private data."""
+"""R² and MAE of the paper's table 3 at the three intensities, on its private data."""
 PAPER_4 = {
     ("gaussian", "NCGP"): (0.172, 0.637, 0.241, 0.466),
     ("gaussian", "MONCGP"): (0.190, 0.653, 0.244, 0.473),
@@ -54,6 +64,9 @@ PAPER_4 = {
     ("negative_binomial", "HMOCGP"): (0.224, 0.730, 0.376, 0.490),
 }
 """R² of the paper's table 4 at the stations 3711, 379, 3386 and 2002."""
+STAND_INS = {"car parks": "car parks", "hubs": "areas"}
+TABLE_1 = {"output_1": "block", "output_2": ["-", "none"]}
+"""Runs of table 1; "-" stands for an output that the model does not see."""
 KERNEL_NAMES = {"paper": "paper's kernels", "default": "defaults"}
 LEAST_GAP = 0.02
 """Difference in R² below which censoring costs nothing to speak of."""
@@ -82,6 +95,13 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """
     lines = [f"|{'|'.join(cells)}|" for cells in (header, *rows)]
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
+
+
+def only(rows: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """Return the rows whose columns have the given values (a list: one of them)."""
+    for name, value in values.items():
+        rows = rows[rows[name].isin([value] if isinstance(value, str) else value)]
+    return rows
 
 
 def by_draw(rows: pd.DataFrame, score: str, by: Any = "model", key: str = "draw") -> pd.DataFrame:
@@ -130,15 +150,15 @@ def verdict(
 def summary(tables_1_2: pd.DataFrame, table_4: pd.DataFrame) -> str:
     """Return the results in one table: the paper's, ours, and those that ignore censoring."""
     lines = []
-    first = _natural(tables_1_2).query("output_1 == 'block' and output_2 in ['-', 'none']")
+    first = only(tables_1_2, engine="natural", **TABLE_1)
     if len(first):
         nlpd = by_draw(first, "nlpd")
         name = "Synthetic data, HMOCGP: NLPD (table 1, lower is better)"
         ours, ignoring = (mean_se(nlpd.get(m, ()), 1) for m in ("HMOCGP", "MONCGP"))
         lines.append([name, f"{PAPER_1['HMOCGP']:.1f}", ours, ignoring])
-    station = table_4.query("station == '3711' and partner == 'published' and engine != 'svi'")
+    station = only(table_4, station="3711", partner="published", engine=["natural", "-"])
     for kernels in KERNELS:
-        chosen = station.query("kernels == @kernels and data == 'observed'")
+        chosen = only(station, kernels=kernels, data="observed")
         r2 = by_draw(chosen, "r2", ["family", "model"])
         for family, champion in CHAMPIONS.items():
             if (family, champion) in r2:
@@ -147,7 +167,7 @@ def summary(tables_1_2: pd.DataFrame, table_4: pd.DataFrame) -> str:
                 name = f"Bike demand, {_name(family, champion)}, {whose}: R² (table 4)"
                 ours, ignoring = (mean_se(r2.get((family, m), ())) for m in (champion, "MONCGP"))
                 lines.append([name, paper, ours, ignoring])
-    simple = by_draw(station.query("family == '-'"), "r2", ["model", "data"])
+    simple = by_draw(only(station, family="-"), "r2", ["model", "data"])
     for method in dict.fromkeys(method for method, _ in REFERENCES):
         if (method, "truth") in simple:
             # The truth is the same in all draws.
@@ -159,7 +179,7 @@ def summary(tables_1_2: pd.DataFrame, table_4: pd.DataFrame) -> str:
 
 def table1(rows: pd.DataFrame) -> tuple[str, str]:
     """Return table 1 and what it says; empty without runs."""
-    rows = _natural(rows).query("output_1 == 'block' and output_2 in ['-', 'none']")
+    rows = only(rows, engine="natural", **TABLE_1)
     if rows.empty:
         return "", ""
     nlpd = by_draw(rows, "nlpd")
@@ -177,9 +197,8 @@ def table1(rows: pd.DataFrame) -> tuple[str, str]:
 
 def table2(rows: pd.DataFrame) -> tuple[str, str]:
     """Return table 2 and what it says; empty without runs."""
-    rows = _natural(rows)
     scores = {
-        name: by_draw(rows.query("output_1 == @first and output_2 in ['-', @second]"), "nlpd")
+        name: by_draw(only(rows, engine="natural", output_1=first, output_2=["-", second]), "nlpd")
         for name, (first, second) in synthetic.TABLE_2.items()
     }
     if not all("HMOCGP" in each for each in scores.values()):
@@ -196,45 +215,43 @@ def table2(rows: pd.DataFrame) -> tuple[str, str]:
     return markdown(header, lines), " ".join(said)
 
 
-def table3(rows: pd.DataFrame) -> str:
-    """Return R² of table 3: on the paper's data and on both stand-ins."""
+def table3(rows: pd.DataFrame, score: str) -> str:
+    """Return R² or MAE of table 3: on the paper's data and on both stand-ins."""
     header, columns = ["model"], []
     for place, c in enumerate(areas.INTENSITIES):
-        header.append(f"paper, c = {c}")
-        columns.append({m: f"{PAPER_3[m][place]:.2f}" for m in MODELS})
-    for data, title in {"car parks": "car parks", "hubs": "areas"}.items():
+        header.append(f"paper, c={c}")
+        columns.append({m: f"{PAPER_3[score][m][place]:.2f}" for m in MODELS})
+    for data, title in STAND_INS.items():
         for c in areas.INTENSITIES:
-            header.append(f"{title}, c = {c}")
-            chosen = rows[(rows["data"] == data) & (rows["intensity"] == str(c))]
-            columns.append(column(by_draw(chosen, "r2", key="pair"), MODELS, 3, True))
+            header.append(f"{title}, c={c}")
+            scores = by_draw(only(rows, data=data, intensity=str(c)), score, key="pair")
+            columns.append(column(scores, MODELS, {"r2": 3, "mae": 1}[score], score == "r2"))
     return markdown(header, [[m, *(cells[m] for cells in columns)] for m in MODELS])
 
 
 def about_table3(rows: pd.DataFrame) -> str:
     """Say which rows of table 3 are the best, by data and intensity."""
-    said = []
-    for data, title in {"car parks": "Car parks", "hubs": "Areas"}.items():
-        for c in areas.INTENSITIES:
-            chosen = rows[(rows["data"] == data) & (rows["intensity"] == str(c))]
-            where = f"{title}, c = {c}: "
-            r2 = by_draw(chosen, "r2", key="pair")
-            said.append(verdict(r2, "HMOCGP", high_is_good=True, digits=3, where=where))
-    return " ".join(said)
+    return " ".join(
+        verdict(
+            by_draw(only(rows, data=data, intensity=str(c)), "r2", key="pair"),
+            "HMOCGP", high_is_good=True, digits=3, where=f"{title.capitalize()}, c={c}: ",
+        )
+        for data, title in STAND_INS.items() for c in areas.INTENSITIES
+    )  # fmt: skip
 
 
 def table4(rows: pd.DataFrame, stations: Iterable[str] = STATIONS) -> str:
     """Return R² of all rows by station: the paper's, with its kernels, and with defaults."""
-    rows = _natural(rows).query("data == 'observed'")
+    rows = only(rows, engine="natural", data="observed")
     header, columns = ["model"], []
     for station in stations:
         place = [*STATIONS, "2002"].index(station)
         header.append(f"{station}: paper")
-        columns.append(
-            {row: f"{PAPER_4[row][place]:.3f}" if row in PAPER_4 else "" for row in ROWS}
-        )
+        paper = {row: f"{figures[place]:.3f}" for row, figures in PAPER_4.items()}
+        columns.append({row: paper.get(row, "") for row in ROWS})
         for kernels in KERNELS:
             header.append(KERNEL_NAMES[kernels])
-            chosen = rows.query("station == @station and kernels == @kernels")
+            chosen = only(rows, station=station, kernels=kernels)
             r2 = by_draw(chosen, "r2", ["family", "model"])
             columns.append(column(r2, ROWS, 3, high_is_good=True))
     return markdown(header, [[_name(*row), *(cells[row] for cells in columns)] for row in ROWS])
@@ -242,12 +259,13 @@ def table4(rows: pd.DataFrame, stations: Iterable[str] = STATIONS) -> str:
 
 def references(rows: pd.DataFrame, stations: Iterable[str] = STATIONS) -> str:
     """Return R² of the simple methods by station."""
-    simple = rows.query("family == '-'")
+    simple = only(rows, family="-")
     columns = []
     for station in stations:
-        r2 = by_draw(simple.query("station == @station"), "r2", ["model", "data"])
-        columns.append({name: mean_se(r2.get(name, ())[:1] if name[1] == "truth" and name in r2
-                                      else r2.get(name, ())) for name in REFERENCES})  # fmt: skip
+        r2 = by_draw(only(simple, station=station), "r2", ["model", "data"])
+        # The truth is the same in all draws.
+        once = {name: r2[name][:1] if name[1] == "truth" else r2[name] for name in r2}
+        columns.append({name: mean_se(once.get(name, ())) for name in REFERENCES})
     lines = [[f"{method}, {data}", *(cells[method, data] for cells in columns)]
              for method, data in REFERENCES]  # fmt: skip
     return markdown(["method, trained on", *stations], lines)
@@ -255,12 +273,12 @@ def references(rows: pd.DataFrame, stations: Iterable[str] = STATIONS) -> str:
 
 def calibration(rows: pd.DataFrame) -> str:
     """Return log scores and coverages of the champions with the package's defaults."""
-    chosen = _natural(rows).query("kernels == 'default' and data == 'observed'")
+    chosen = only(rows, engine="natural", kernels="default", data="observed")
     digits = {"mae": 2, "nlpd_per_point": 3, "ratio_train": 2}
     lines = []
     for station in STATIONS:
         for family, model in CHAMPIONS.items():
-            cells = chosen.query("station == @station and family == @family and model == @model")
+            cells = only(chosen, station=station, family=family, model=model)
             shown = [mean_se(cells[score], n) for score, n in digits.items()]
             for score in ("coverage", "coverage_censored"):
                 own = cells[f"{score}_expected"].mean()
@@ -276,14 +294,14 @@ def gaps(rows: pd.DataFrame) -> str:
 
     `closed = (R² heeding - R² ignoring) / (R² trained on the truth - R² ignoring)`.
     """
-    rows = _natural(rows).query("kernels == 'default'")
+    rows = only(rows, engine="natural", kernels="default")
     lines = []
-    groups = {s: (rows.query("partner == 'published' and station == @s"), "draw") for s in STATIONS}
+    groups = {s: (only(rows, partner="published", station=s), "draw") for s in STATIONS}
     more = rows[rows["partner"].str.isdigit()]
     groups[f"{more['station'].nunique()} more"] = (more, "station")
     for station, (chosen, key) in groups.items():
         for family, champion in CHAMPIONS.items():
-            r2 = by_draw(chosen.query("family == @family"), "r2", ["data", "model"], key).mean()
+            r2 = by_draw(only(chosen, family=family), "r2", ["data", "model"], key).mean()
             truth, cells = r2.get(("truth", champion), np.nan), []
             for data in ("observed", "limits"):
                 heeding = r2.get((data, champion), np.nan)
@@ -302,20 +320,20 @@ def behind(rows: pd.DataFrame) -> str:
 
     The last column is the same difference if both are trained on the truth.
     """
-    rows = _natural(rows).query("partner == 'published'")
+    rows = only(rows, engine="natural", partner="published")
     lines = []
     for station in STATIONS:
         for kernels in KERNELS:
-            chosen = rows.query("station == @station and kernels == @kernels")
+            chosen = only(rows, station=station, kernels=kernels)
             for family, champion in CHAMPIONS.items():
                 models = [model for f, model in ROWS if f == family]
-                own = chosen.query("family == @family and model in @models")
-                r2 = by_draw(own.query("data == 'observed'"), "r2")
+                own = only(chosen, family=family, model=models)
+                r2 = by_draw(only(own, data="observed"), "r2")
                 if champion not in r2:
                     continue
                 best, ahead = lead(r2, champion, high_is_good=True)
                 if ahead.mean() < 0 and is_clear(ahead):
-                    truth = own.query("data == 'truth'").set_index("model")["r2"]
+                    truth = only(own, data="truth").set_index("model")["r2"]
                     by_truth = truth.get(best, np.nan) - truth.get(champion, np.nan)
                     lines.append([station, KERNEL_NAMES[kernels], _name(family, champion), best,
                                   mean_se(-ahead), f"{by_truth:.3f}"])  # fmt: skip
@@ -325,15 +343,14 @@ def behind(rows: pd.DataFrame) -> str:
 
 def compare_engines(tables_1_2: pd.DataFrame, table_4: pd.DataFrame) -> str:
     """Return ELBO, scores and times of both engines on the draws that both have done."""
-    first = tables_1_2.query("output_1 == 'block' and output_2 in ['-', 'none']")
+    first = only(tables_1_2, **TABLE_1)
     real = engines.compared(table_4)
-    groups = {f"table 1, {m}": (first[first["model"] == m], "nlpd", 1) for m in MODELS}
+    groups = {f"table 1, {m}": (only(first, model=m), "nlpd", 1) for m in MODELS}
     for family in CHAMPIONS:
-        own = real[real["family"] == family]
-        groups[f"3711, {_name(family, 'CGP')}"] = (own, "r2", 3)
+        groups[f"3711, {_name(family, 'CGP')}"] = (only(real, family=family), "r2", 3)
     lines = []
     for name, (rows, score, digits) in groups.items():
-        both = {e: rows[rows["engine"] == e].set_index("draw") for e in engines.ENGINES}
+        both = {e: only(rows, engine=e).set_index("draw") for e in engines.ENGINES}
         shared = sorted(set(both["natural"].index) & set(both["svi"].index))
         if shared:
             scores = [mean_se(each.loc[shared, s], n) for s, n in (("elbo", 1), (score, digits))
@@ -353,10 +370,6 @@ def effort(studies: Mapping[str, pd.DataFrame]) -> str:
         for name, rows in studies.items() if len(rows)
     ]  # fmt: skip
     return markdown(["file", "runs", "minutes of one core", "failed"], lines)
-
-
-def _natural(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["engine"] == "natural"]
 
 
 def _name(family: str, model: str) -> str:
