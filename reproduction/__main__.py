@@ -60,7 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
     for target in targets if chosen.target == "all" else [chosen.target]:
         _, draws, wanted = TARGETS[target]
         for study, runs in wanted(chosen.draws or draws):
-            rows = complete(study, runs, chosen.folder, jobs=chosen.jobs)
+            kept = [run for run in runs if all(str(run.get(k)) == v for k, v in chosen.only)]
+            rows = complete(study, kept, chosen.folder, jobs=chosen.jobs)
             failed += list(rows.loc[rows["error"] != "", "error"])
         if target == "figures":
             draw_all(chosen.folder)
@@ -82,7 +83,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")
     parser.add_argument("--jobs", type=_positive, help="worker processes; one per core")
+    parser.add_argument(
+        "--only", type=_setting, action="append", default=[], metavar="COLUMN=VALUE",
+        help="runs with this setting, as in the CSV files: station=3711",
+    )  # fmt: skip
     return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be COLUMN=VALUE, got {text}")
+    return name, value
 
 
 def _positive(text: str) -> int:

@@ -25,14 +25,14 @@ HOW = """\
 python -m reproduction all --folder out
 ```
 
-in a clone of the repository, with `pip install -e ".[plot,data]" --group reproduction` and the data
-files in the folder that the environment variable `CENSORED_GP_DATA` names. `all` is `table1`,
-`table2`, `table3`, `table4`, `engines` and `figures`; each is a target of its own, and `page`
-writes this page from the runs that are there. `stations` downloads the trip files of 2018 and runs
-table 4 on the paper's own four stations. `--draws` and `--jobs` change the number of draws and of
-worker processes. Every fit is appended to a CSV file as it ends: interrupt the command at any time,
-and the next call does what is missing. A fit that fails is a row with its error, and is tried again
-by the next call."""
+in a clone of the repository, with `pip install -e . --group reproduction` and the data files in the
+folder that the environment variable `CENSORED_GP_DATA` names. `all` is `table1`, `table2`,
+`table3`, `table4`, `engines` and `figures`; each is a target of its own, and `page` writes this
+page from the runs that are there. `stations` downloads the trip files of 2018 and runs table 4 on
+the paper's own four stations. `--draws` and `--jobs` change the number of draws and of worker
+processes; `--only station=3711` picks runs by a column of the CSV files. Every fit is appended to a
+CSV file as it ends: interrupt the command at any time, and the next call does what is missing. A
+fit that fails is a row with its error, and is tried again by the next call."""
 PROTOCOL = """\
 ## Protocol
 

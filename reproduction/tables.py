@@ -81,6 +81,8 @@ def mean_se(values: Iterable[float], digits: int = 3) -> str:
     known = pd.Series(values, dtype=float).dropna()
     if known.empty:
         return ""
+    if np.isinf(known).any():
+        return f"{known.mean():.0f}"
     mean = f"{known.mean():.{digits}f}"
     return mean if len(known) < 2 else f"{mean}±{known.sem():.{digits}f}"
 
@@ -93,7 +95,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     |---|---|
     |CGP|0.5|
     """
-    lines = [f"|{'|'.join(cells)}|" for cells in (header, *rows)]
+    lines = [f"|{'|'.join(cell or ' ' for cell in cells)}|" for cells in (header, *rows)]
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
