@@ -208,7 +208,9 @@ def write_page(folder: Path) -> Path:
     if len(parks) and len(published):
         lasted = tables.by_draw(tables.only(parks, data="car parks", intensity="0.8"),
                                 "r2_lasted", key="pair")  # fmt: skip
-        said = " and ".join(f"{tables.mean_se(lasted[m])} for {m}" for m in ("CGP", "HMOCGP"))
+        said = " and ".join(
+            f"{tables.mean_se(lasted.get(m, ()))} for {m}" for m in ("CGP", "HMOCGP")
+        )
         parts.append(NOT_REACHED.format(lasted=said, behind=tables.behind(bikes)))
     path = folder / "results.md"
     path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")

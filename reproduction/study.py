@@ -115,7 +115,7 @@ def complete(
         warnings.filterwarnings("ignore", message="A worker stopped")
         pool = joblib.Parallel(jobs, return_as="generator_unordered", batch_size=1)
         writer = csv.DictWriter(file, study.columns, restval="", lineterminator="\n")
-        for row in pool(joblib.delayed(_row)(study, run) for run in missing.values()) or ():
+        for row in pool(joblib.delayed(_row)(study, run) for run in missing.values()):
             writer.writerow(row)
             file.flush()
             advance()

@@ -124,8 +124,13 @@ def column(
 
 
 def lead(scores: pd.DataFrame, champion: Any, high_is_good: bool) -> tuple[Any, pd.Series]:
-    """Return the best other model, and by how much the champion is ahead of it, draw by draw."""
-    others = scores.drop(columns=[champion])
+    """Return the best other model, and by how much the champion is ahead of it, draw by draw.
+
+    The model is None if there are no runs to compare.
+    """
+    others = scores.drop(columns=[champion], errors="ignore")
+    if champion not in scores or others.empty:
+        return None, pd.Series(dtype=float)
     best = others.mean().idxmax() if high_is_good else others.mean().idxmin()
     ahead = scores[champion] - scores[best] if high_is_good else scores[best] - scores[champion]
     return best, ahead.dropna()
@@ -143,6 +148,8 @@ def verdict(
 ) -> str:
     """Say whether the champion is the best row, by how much, and whether that is significant."""
     best, ahead = lead(scores, champion, high_is_good)
+    if not len(ahead):
+        return f"{where}too few runs to compare."
     first, second = (champion, best) if ahead.mean() >= 0 else (best, champion)
     by = mean_se(ahead if first == champion else -ahead, digits)
     chance = "" if is_clear(ahead) else " (not significant)"
@@ -309,7 +316,7 @@ def gaps(rows: pd.DataFrame) -> str:
                 heeding = r2.get((data, champion), np.nan)
                 ignoring = r2.get((data, TWINS[family]), np.nan)
                 gap = truth - ignoring
-                closed = f"{(heeding - ignoring) / gap:.2f}" if gap > LEAST_GAP else "no gap"
+                closed = "no gap" if gap <= LEAST_GAP else f"{(heeding - ignoring) / gap:.2f}"
                 cells += [f"{ignoring:.3f}", f"{heeding:.3f}", closed]
             lines.append([station, _name(family, champion), f"{truth:.3f}", *cells])
     header = ["station", "model", "trained on the truth", "paper's rule: ignoring", "heeding",
@@ -331,8 +338,6 @@ def behind(rows: pd.DataFrame) -> str:
                 models = [model for f, model in ROWS if f == family]
                 own = only(chosen, family=family, model=models)
                 r2 = by_draw(only(own, data="observed"), "r2")
-                if champion not in r2:
-                    continue
                 best, ahead = lead(r2, champion, high_is_good=True)
                 if ahead.mean() < 0 and is_clear(ahead):
                     truth = only(own, data="truth").set_index("model")["r2"]

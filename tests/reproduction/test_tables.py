@@ -1,5 +1,7 @@
 """Tables and figures hold what the runs say; the page has what there are runs of."""
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -9,6 +11,8 @@ from reproduction import __main__, areas, figures, new_york, synthetic, tables
 from reproduction.models import MODELS
 from reproduction.page import write_page
 from reproduction.study import Study, complete
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 
 
 def made_up(study, wanted, value, folder):
@@ -133,6 +137,15 @@ def test_the_page_has_what_there_are_runs_of(tmp_path, bikes):
     assert "## Table 4" in text
     for absent in ("## Table 1", "## Table 2", "## Table 3", "## The engines", "## Figures"):
         assert absent not in text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_page_of_few_runs_is_written(tmp_path, seed):
+    """Studies that were interrupted, or asked for some of the runs only."""
+    for study in (synthetic.STUDY, areas.STUDY, new_york.STUDY):
+        rows = study.read(RESULTS).sample(1 + 5 * seed, random_state=seed)
+        rows.to_csv(study.path(tmp_path), index=False)
+    assert "## Table 4" in write_page(tmp_path).read_text(encoding="utf-8") or seed == 0
 
 
 def test_the_command_does_the_runs_and_ends_with_1_if_one_fails(tmp_path, monkeypatch, capsys):
