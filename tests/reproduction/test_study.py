@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from workers import threads
+from support.workers import threads
 
 from reproduction import study as module
 from reproduction.study import Study, complete, finished
