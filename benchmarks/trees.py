@@ -95,9 +95,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     chosen = parser.parse_args()
     trees = {"this": HERE, "other": chosen.other.resolve()}
-    print(
-        "| task | this (s) | other (s) | ratio | this (GB) | other (GB) |\n|---|--:|--:|--:|--:|--:|"
-    )
+    print("| task | this (s) | other (s) | ratio | this (GB) | other (GB) |")
+    print("|---|--:|--:|--:|--:|--:|")
     for name in (name for name in TASKS if chosen.only in name):
         compiles = name in list(TASKS)[2:]
         for state in ("first", "again") if compiles else ("",):

@@ -9,8 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from censored_gp import HMOCGP
-from censored_gp import simulate
+from censored_gp import HMOCGP, simulate
 from censored_gp.reporting import write_report
 
 TARGET = Path(__file__).parent / "images" / "report.png"

@@ -1,7 +1,8 @@
 """Axes to draw on, the small fitted model, and a report about it, written once."""
 
-from support import fitted
 import pytest
+
+from support import fitted
 from support.quick import compiling_quickly
 
 

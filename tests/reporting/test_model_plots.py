@@ -2,7 +2,6 @@
 
 import warnings
 
-from support import fitted
 import numpy as np
 import pytest
 
@@ -11,6 +10,7 @@ from censored_gp.prediction import metrics
 from censored_gp.reporting.components import component_marginals
 from censored_gp.reporting.content import drawn_series
 from censored_gp.reporting.rows import predict_training, training_inputs
+from support import fitted
 
 pytest.importorskip("matplotlib")
 

@@ -7,13 +7,13 @@ import sys
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
-from support import fitted
 import numpy as np
 import pytest
 
 from censored_gp import CensoredGP, Observations
 from censored_gp.data.layout import Layout
 from censored_gp.reporting import content, report, rows, write_report
+from support import fitted
 
 pytest.importorskip("vl_convert")
 
