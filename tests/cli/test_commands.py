@@ -359,7 +359,7 @@ def test_an_interrupted_fit_saves_nothing(here, run, monkeypatch, by_signal):
         ("compare --load bikes.cgp --save x.cgp", "--save"),
         ("compare --load bikes.cgp --model cgp", "--models"),
         ("required-supply --load bikes.cgp --window long", "--window"),
-        ("correlations --load bikes.cgp --role scale", "--role"),
+        ("correlations --load bikes.cgp --role scale", "role"),
         ("report --load bikes.cgp --output r.pdf", "r.pdf"),
         ("report --load bikes.cgp --compare gp", "--compare"),
         ("predict bikes.csv", "--train"),

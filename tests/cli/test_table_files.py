@@ -9,6 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from censored_gp import CensoredGP
+from censored_gp.data.layout import read_training
 
 GOOD = "time,a,full\n2024-06-03T01:00,1,0\n\n2024-06-03T02,2.5,TRUE\n2024-06-03 03:00,NA,\n"
 OPTIONS = "--outputs a --time time --censored full"
@@ -21,14 +22,11 @@ def read(run, tmp_path, monkeypatch):
     def read(content, name="table.csv", options=OPTIONS):
         given = {}
 
-        def stop(self, *_, **__):
+        def fit(self, table, **arguments):
+            given["data"] = read_training(table, **arguments)
             raise KeyboardInterrupt
 
-        def fit(self, data, *rest):
-            given["data"] = data
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(CensoredGP, "_fit", fit)
+        monkeypatch.setattr(CensoredGP, "fit", fit)
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         result = run(f"fit {path} {options}")
@@ -56,7 +54,7 @@ def read(run, tmp_path, monkeypatch):
 )
 def test_all_ways_to_write_a_table_are_read_alike(read, content, name, options):
     expected, found = read(GOOD), read(content, name, f"{OPTIONS} {options}")
-    np.testing.assert_array_equal(found.inputs, expected.inputs)
+    assert found.inputs.arrow.equals(expected.inputs.arrow)
     for end in ("lower", "upper"):
         np.testing.assert_array_equal(
             getattr(found.observations, end), getattr(expected.observations, end)
@@ -199,7 +197,6 @@ def test_a_zone_resolves_repeated_hours_and_refuses_skipped_ones(read, run, tmp_
     hours = ["01:30", "02:00", "02:30", "02:00", "02:30", "03:00"]
     lines = [f"2024-10-27 {hour},{row}" for row, hour in enumerate(hours)]
     data = read("\n".join(["time,a", *lines]), "autumn.csv", options)
-    assert data.columns.zones == ("Europe/Copenhagen",)
     times = data.rows.index.arrow["time"]
     assert [str(time)[-6:] for time in times.to_pylist()] == ["+02:00"] * 3 + ["+01:00"] * 3
     (tmp_path / "t.csv").write_text("time,a\n2024-03-31 01:00,1\n2024-03-31 02:00,2\n")

@@ -15,6 +15,8 @@ from typing import Any
 
 import typer
 
+from censored_gp.data.errors import DataError
+
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEBUG_VARIABLE = "CENSORED_GP_DEBUG"
 """If this environment variable is set, errors come with a traceback."""
@@ -26,6 +28,7 @@ OPTIONS = {
     "use_censoring=False": "--model ncgp or moncgp",
     "compare(": "the command compare",
     "model.save(": "--save",
+    "by='...'": "--by",
 }
 """The option or command for each Python name that a message of the library may mention."""
 
@@ -65,6 +68,10 @@ def explained() -> Iterator[None]:
             raise _end(INTERRUPTED, "Interrupted; nothing was written.") from None
         except MemoryError:
             raise _end(FAILED, "Error: out of memory. Use fewer rows or outputs.") from None
+        except DataError as error:
+            if error.argument is not None:
+                raise bad_option(f"--{error.argument}", error.problem) from error
+            raise _end(BAD_INPUT, f"Error: {error}") from None
         except Exception as error:
             if os.environ.get(DEBUG_VARIABLE):
                 say(traceback.format_exc())

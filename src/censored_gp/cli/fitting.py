@@ -10,16 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from sklearn.base import clone
 
-from censored_gp.cli._shim import DataError, File, Table, listed
+from censored_gp import CensoredGP, load
 from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.options import Preset, Reading, Side, Training, split_names
 from censored_gp.cli.output import ENDINGS, check_target
+from censored_gp.data.errors import DataError, listed
+from censored_gp.data.files import File
+from censored_gp.data.layout import inputs_table
+from censored_gp.data.tables import Table
 from censored_gp.estimator import presets
-from censored_gp.estimator.censored_gp import CensoredGP
-from censored_gp.estimator.persistence import load
 from censored_gp.likelihoods import FAMILIES
 
 MODEL_ENDINGS = (".cgp", ".safetensors")
@@ -138,7 +139,7 @@ def _fit(
 ) -> CensoredGP:
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
     with located(table):
-        model.set_params(progress=sys.stderr.isatty()).fit(table.native(), **arguments)
+        model.set_params(progress=sys.stderr.isatty()).fit(table, **arguments)
     if model.report_.status == "interrupted":
         raise KeyboardInterrupt
     # The report says which rows the model is about.
@@ -177,19 +178,9 @@ def read_new(source: File, model: CensoredGP, reading: Reading, partial: bool = 
     return _read(source, reading, columns, {"time": layout.time, "by": layout.by})
 
 
-def training_inputs(model: CensoredGP) -> pa.Table:
+def training_inputs(model: CensoredGP) -> Table:
     """Return the inputs that a model was fitted to, with a row for each of its rows."""
-    columns = model.columns_
-    found = {}
-    for name, places in columns.groups.items():
-        column, zone = pa.array(columns.values(name, model._inputs)), columns.zones[places[0]]
-        if zone is not None:
-            # The model knows the wall clock only: either of a repeated hour is as good.
-            column = pa.compute.assume_timezone(
-                column, zone, ambiguous="earliest", nonexistent="latest"
-            )
-        found[name] = column
-    return pa.table(found)
+    return inputs_table(model.columns_, model.training_.inputs)
 
 
 def _unfitted(training: Training) -> CensoredGP:
@@ -244,15 +235,11 @@ def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], lis
             f"{path} was fitted to arrays, whose columns have no names to look for in a table. Fit "
             "a table with --outputs and --time or --inputs."
         )
-    spec = {f.name: getattr(layout.spec, f.name) for f in dataclasses.fields(layout.spec)}
-    wide = layout.by is None
-    arguments = spec | {
-        "outputs": list(layout.outputs) if wide else layout.value,
-        "time": layout.time,
-        "inputs": list(layout.inputs) or None,
-        "by": layout.by,
-    }
-    return arguments, [] if wide else [str(name) for name in layout.outputs]
+    same = ("time", "by", "censored", "capacity", "lower", "upper", "side")
+    arguments = {name: getattr(layout, name) for name in same}
+    arguments["inputs"] = list(layout.inputs) or None
+    arguments["outputs"] = layout.value if layout.long else list(layout.outputs)
+    return arguments, [str(name) for name in layout.outputs] if layout.long else []
 
 
 def _limits(option: str, given: Any, outputs: Sequence[str], source: File) -> Any:

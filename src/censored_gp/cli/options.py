@@ -19,24 +19,10 @@ import typer
 from censored_gp.cli.console import bad_option, explained
 from censored_gp.likelihoods import FAMILIES
 
-
-class Preset(StrEnum):
-    """The six models of the paper."""
-
-    hmocgp = "hmocgp"
-    mocgp = "mocgp"
-    hcgp = "hcgp"
-    cgp = "cgp"
-    moncgp = "moncgp"
-    ncgp = "ncgp"
-
-
-class Side(StrEnum):
-    """What a flag says of a value."""
-
-    right = "right"
-    left = "left"
-    share = "share"
+Preset = StrEnum("Preset", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
+"""The six models of the paper."""
+Side = StrEnum("Side", ["right", "left", "share"])
+"""What a flag says of a value."""
 
 
 def _option(name: str, metavar: str, text: str, **more: Any) -> Any:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from censored_gp.cli.console import bad_option, say
-from censored_gp.data.tables import names_of_ends
+from censored_gp.data.tables import interval_suffixes
 from censored_gp.estimator.persistence import replacing
 
 ENDINGS = (".csv", ".json", ".parquet", ".pq")
@@ -95,7 +95,7 @@ def with_intervals(value: pa.Table, low: pa.Table, high: pa.Table, keys: Iterabl
     """
     columns = {name: value[name] for name in value.column_names if name in set(keys)}
     outputs = [name for name in value.column_names if name not in columns]
-    low_ending, high_ending = names_of_ends(outputs, list(columns))
+    low_ending, high_ending = interval_suffixes(outputs, list(columns))
     for name in outputs:
         columns |= {name: value[name], name + low_ending: low[name], name + high_ending: high[name]}
     return pa.table(columns)

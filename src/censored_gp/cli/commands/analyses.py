@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from censored_gp import compare as compare_models
 from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.fitting import (
     check_files,
@@ -22,6 +23,7 @@ from censored_gp.cli.fitting import (
 from censored_gp.cli.options import (
     File,
     Output,
+    Preset,
     Probability,
     Reading,
     Training,
@@ -30,9 +32,7 @@ from censored_gp.cli.options import (
     split_presets,
 )
 from censored_gp.cli.output import write_table
-from censored_gp.data.inputs import duration_hours
-from censored_gp.estimator.analysis.compare import MODELS
-from censored_gp.estimator.analysis.compare import compare as compare_models
+from censored_gp.data.time import duration_hours
 
 GROUPS = ("output", "hour", "weekday", "date", "month")
 
@@ -103,8 +103,7 @@ def forecast(
     else:
         known = read_new(table_file(future, reading), model, reading, partial=True)
         with located(known):
-            table = known.native()
-            ahead = model.forecast(periods, until=until, inputs=table, probability=probability)
+            ahead = model.forecast(periods, until=until, inputs=known, probability=probability)
     write_table(ahead, output)
 
 
@@ -151,7 +150,7 @@ def required_supply(
     else:
         new = read_new(table_file(future, reading), model, reading)
         with located(new):
-            found = model.required_supply(new.native(), probability, window, samples)
+            found = model.required_supply(new, probability, window, samples)
     write_table(found, output)
 
 
@@ -171,10 +170,7 @@ def correlations(
     """
     check_files(training, reading, output, file)
     model = fitted(file, training, reading)
-    try:
-        found = model.correlations(role)
-    except ValueError as error:
-        raise bad_option("--role", str(error)) from error
+    found = model.correlations(role)
     if model.layout_ is None:
         names = list(map(str, model.output_names_))
         found = {"output": names} | {name: found[:, d] for d, name in enumerate(names)}
@@ -231,7 +227,7 @@ def compare(
         raise bad_option("--save", "compare saves no model. Fit the best one with fit --save.")
     if training.model is not None:
         raise bad_option("--model", f"use --models {training.model}.")
-    presets = split_presets("--models", models) or list(MODELS)
+    presets = split_presets("--models", models or list(Preset))
     if file is None:
         model = load_model(training)
         if training.iterations is not None:
@@ -240,7 +236,7 @@ def compare(
         place = contextlib.nullcontext()
     else:
         model, table, arguments = prepare(file, training, reading)
-        arguments["X"], place = table.native(), located(table)
+        arguments["X"], place = table, located(table)
     families = split_names(likelihoods) or [model.likelihood]
     settings = model.get_params(deep=False)
     for name in ("coupled", "heteroscedastic", "use_censoring", "likelihood", "progress"):

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from censored_gp.cli.console import bad_option, explain, say
+from censored_gp import CensoredGP
+from censored_gp.cli.console import bad_option, say
 from censored_gp.cli.fitting import (
     check_files,
     fitted,
@@ -28,7 +29,6 @@ from censored_gp.cli.options import (
     split_presets,
 )
 from censored_gp.cli.output import as_arrow, with_intervals, write_table, write_text
-from censored_gp.estimator.censored_gp import CensoredGP
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -56,7 +56,7 @@ def fit(
     model = fitted(file, training, reading)
     if training.save is None and file is not None:
         say("The model is not saved. Use --save model.cgp, and other commands can --load it.")
-    write_text(explain(model.summary()), output)
+    write_text(model.summary(), output)
 
 
 @command(app, "predict", "censored-gp predict next_week.csv --load bikes.cgp -o predicted.csv")
@@ -85,9 +85,8 @@ def predict(
     model = fitted(train, training, reading)
     new = read_new(source, model, reading)
     with located(new):
-        table = new.native()
-        answers = (model.predict(table), *model.interval(table, probability))
-    write_table(_with_keys(model, answers, table), output)
+        answers = (model.predict(new), *model.interval(new, probability))
+    write_table(_with_keys(model, answers, new.arrow), output)
 
 
 @command(
@@ -112,10 +111,9 @@ def impute(
     check_files(training, reading, output, file)
     model = fitted(file, training, reading)
     answers = (model.impute(), *model.impute_interval(probability))
-    inputs = training_inputs(model)
-    if model.layout_ is not None and model.layout_.time is None:
-        inputs = inputs.take(model._rows.row)
-    write_table(_with_keys(model, answers, inputs), output)
+    inputs, rows = training_inputs(model), model.training_.rows
+    inputs = inputs if rows is None else inputs.take(rows.row)
+    write_table(_with_keys(model, answers, inputs.arrow), output)
 
 
 def _with_keys(model: CensoredGP, answers: tuple[Any, Any, Any], inputs: pa.Table) -> pa.Table:
