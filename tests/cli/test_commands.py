@@ -157,9 +157,9 @@ def test_forecasts_take_future_inputs_by_their_times(here, rows, run):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda lines: [lines[0], *lines[2:]], ["future.csv", "2024-06-05"]),
+        (lambda lines: [lines[0], *lines[2:]], ["2024-06-05"]),
         (lambda lines: [*lines[:5], lines[5].split(",")[0] + ","], ["line 6", "'rain'"]),
-        (lambda lines: ["time,snow", *lines[1:]], ["future.csv", "'rain'"]),
+        (lambda lines: ["time,snow", *lines[1:]], ["'rain'"]),
     ],
     ids=["a time is missing", "an input is missing", "no input is known"],
 )

@@ -135,7 +135,7 @@ LONG = """time;station;n;full
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"south": -5, "hour": 2}, ["line 5", "column 'n'", "south", "-5"]),
+        ({"south": -5, "hour": 2}, ["line 5", "column 'n'", "-5"]),
         ({"south": 5, "hour": 1}, ["line 6", "column 'time'", "north"]),
     ],
     ids=["a value", "a time twice"],
