@@ -26,7 +26,6 @@ OPTIONS = {
     "random_state": "--seed",
     "heteroscedastic=True": "--model hmocgp or hcgp",
     "use_censoring=False": "--model ncgp or moncgp",
-    "compare(": "the command compare",
     "model.save(": "--save",
     "by='...'": "--by",
 }
@@ -38,9 +37,17 @@ def say(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def bad_option(option: str, problem: str) -> typer.BadParameter:
+class OptionError(typer.BadParameter):
+    """A wrong or missing option, or a wrong combination."""
+
+    def format_message(self) -> str:
+        """Return the message that is shown: the option, and what is wrong with it."""
+        return f"{self.param_hint}: {self.message}"
+
+
+def bad_option(option: str, problem: str) -> OptionError:
     """Return the error about an option, to be raised."""
-    return typer.BadParameter(problem, param_hint=option)
+    return OptionError(problem, param_hint=option)
 
 
 def explain(message: object) -> str:

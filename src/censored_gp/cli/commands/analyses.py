@@ -65,7 +65,8 @@ def lost_demand(
     groups = split_names(group)
     columns = [name for name in groups if name not in GROUPS]
     model = fitted(file, training, reading, also=columns)
-    saved = model.columns_.groups
+    keys = () if model.layout_ is None else model.layout_.keys
+    saved = dict.fromkeys([*model.columns_.groups, *map(str, keys)])
     if file is None and not set(columns) <= set(saved):
         accepted = f"{', '.join(GROUPS)} or a saved column ({', '.join(saved)})"
         raise bad_option("--group", f"must be {accepted}, got {', '.join(columns)}.")
