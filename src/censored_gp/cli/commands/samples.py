@@ -235,7 +235,11 @@ def table_rows(demo: Demo) -> list[tuple[str, ...]]:
         ("Mean absolute error where bikes ran out", ".2f", errors(out)),
         ("Mean absolute error, held-out week", ".2f", errors(later)),
         ("R², held-out week", ".2f", [*(metrics.r2(m, target) for m in means), 1]),
-        (f"Coverage of {PROBABILITY:.0%} intervals there", ".0%", [*covered, PROBABILITY]),
+        (
+            f"Coverage of {PROBABILITY:.0%} intervals where bikes ran out",
+            ".0%",
+            [*covered, PROBABILITY],
+        ),
     ]
     return [(what, *(format(value, style) for value in row)) for what, style, row in figures]
 
