@@ -108,11 +108,12 @@ def prepare(
     """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
     source = table_file(file, reading)
     if training.load is None:
-        model = _unfitted(training)
+        model: Any = _unfitted(training)
         arguments, only = _arguments(training, source), split_names(training.only)
     else:
         before = load_model(training)
-        model, (arguments, only) = clone(before), _saved_arguments(before, training.load)
+        model: Any = clone(before)
+        arguments, only = _saved_arguments(before, training.load)
         if training.iterations is not None:
             model.set_params(max_iterations=training.iterations)
     table = _read(source, reading, [*_columns(arguments, source.header()), *also], arguments, only)
@@ -134,9 +135,7 @@ def _read(
         return table if time is None else table.with_times(time, reading.zone, by)
 
 
-def _fit(
-    model: CensoredGP, table: Table, arguments: dict[str, Any], reading: Reading
-) -> CensoredGP:
+def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: Reading) -> CensoredGP:
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
     with located(table):
         model.set_params(progress=sys.stderr.isatty()).fit(table, **arguments)
@@ -195,7 +194,8 @@ def _unfitted(training: Training) -> CensoredGP:
 
 def _likelihood(text: str) -> str | dict[str, str]:
     """Return the name of a family, or a dict with one for each output."""
-    pairs = [tuple(map(str.strip, part.rpartition("=")[::2])) for part in text.split(",")]
+    parts = (part.rpartition("=") for part in text.split(","))
+    pairs = [(output.strip(), family.strip()) for output, _, family in parts]
     unknown = [family for _, family in pairs if family not in FAMILIES]
     if unknown or (len(pairs) > 1 and not all(output for output, _ in pairs)):
         accepted = f"one of {', '.join(FAMILIES)}, or one for each output, as a=poisson,b=gamma"

@@ -183,7 +183,9 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable],
 def _spread_groups(function: Callable) -> Callable:
     """Return the function with the options of its groups in its signature."""
     hints = get_type_hints(function, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    groups: dict[str, Any] = {
+        name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)
+    }
     parameters = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name not in groups:

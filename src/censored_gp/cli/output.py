@@ -13,7 +13,6 @@ from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 from pyarrow import parquet
 from rich.console import Console
@@ -86,13 +85,15 @@ def as_arrow(table: Any) -> pa.Table:
     return nw.from_native(table, eager_only=True).to_arrow()
 
 
-def with_intervals(value: pa.Table, low: pa.Table, high: pa.Table, keys: Iterable[str]) -> pa.Table:
+def with_intervals(tables: Iterable[Any], keys: Iterable[str]) -> pa.Table:
     """Return a table with columns a, a_low and a_high for each output a, after the key columns.
 
-    >>> mean, low, high = ({"t": [1], "a": [a]} for a in (2.0, 1.5, 2.5))
-    >>> with_intervals(*map(as_arrow, (mean, low, high)), ["t"]).to_pylist()
+    `tables` are those of the values, of the lower and of the upper ends.
+
+    >>> with_intervals([{"t": [1], "a": [a]} for a in (2.0, 1.5, 2.5)], ["t"]).to_pylist()
     [{'t': 1, 'a': 2.0, 'a_low': 1.5, 'a_high': 2.5}]
     """
+    value, low, high = map(as_arrow, tables)
     columns = {name: value[name] for name in value.column_names if name in set(keys)}
     outputs = [name for name in value.column_names if name not in columns]
     low_ending, high_ending = interval_suffixes(outputs, list(columns))
@@ -137,9 +138,9 @@ def _printable(arrow: pa.Table) -> pa.Table:
             times = [value and value.isoformat() for value in column.to_pylist()]
             column = pa.array(times, pa.string())
         elif pa.types.is_floating(column.type):
-            column = pc.if_else(pc.is_nan(column), None, column)
+            column = pa.array(column.to_numpy(), from_pandas=True)
         elif pa.types.is_dictionary(column.type) or pa.types.is_large_string(column.type):
-            column = pc.cast(column, pa.string())
+            column = column.cast(pa.string())
         columns[name] = column
     return pa.table(columns)
 

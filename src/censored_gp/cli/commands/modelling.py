@@ -28,7 +28,7 @@ from censored_gp.cli.options import (
     command,
     split_presets,
 )
-from censored_gp.cli.output import as_arrow, with_intervals, write_table, write_text
+from censored_gp.cli.output import with_intervals, write_table, write_text
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -124,10 +124,10 @@ def _with_keys(model: CensoredGP, answers: tuple[Any, Any, Any], inputs: pa.Tabl
     layout = model.layout_
     if layout is None:
         names = list(map(str, model.output_names_))
-        tables = [as_arrow(dict(zip(names, a.reshape(len(a), -1).T, strict=True))) for a in answers]
-        table = with_intervals(*tables, ())
+        tables = [dict(zip(names, a.reshape(len(a), -1).T, strict=True)) for a in answers]
+        table = with_intervals(tables, ())
     else:
-        table = with_intervals(*map(as_arrow, answers), layout.keys)
+        table = with_intervals(answers, layout.keys)
         if layout.time is not None:
             return table
         inputs = inputs.select([str(name) for name in layout.inputs])
