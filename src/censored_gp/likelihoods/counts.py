@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +11,7 @@ from censored_gp.likelihoods.base import Likelihood, Parameter, finite
 from censored_gp.likelihoods.special.beta import log_negative_binomial, log_odds_tails
 from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
-from censored_gp.likelihoods.support import COUNTS, REAL, Support
+from censored_gp.likelihoods.support import COUNTS, REAL
 from censored_gp.likelihoods.truncation import log_mass, moments_of_counts
 
 
@@ -24,9 +22,9 @@ class Poisson(Likelihood):
     log P(Y >= 100) = -433.55
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("rate", "exp", "mean"),)
-    support: ClassVar[Support] = COUNTS
-    nugget: ClassVar[bool] = True
+    parameters = (Parameter("rate", "exp", "mean"),)
+    support = COUNTS
+    nugget = True
 
     def log_density(self, y: Batch, rate: Batch) -> Batch:
         """Return y log(rate) - rate - log(y!)."""
@@ -84,44 +82,44 @@ class NegativeBinomial(Likelihood):
     log P(Y = 0) = -2.20
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("mean", "exp", "mean"),
-        Parameter("dispersion", "exp", "scale"),
-    )
-    support: ClassVar[Support] = COUNTS
+    parameters = (Parameter("mean", "exp", "mean"), Parameter("dispersion", "exp", "scale"))
+    support = COUNTS
     # Its log probability is all but straight where the latent functions are large or small.
-    product_nodes: ClassVar[int | None] = 6
+    product_nodes = 6
 
     def log_density(self, y: Batch, mean: Batch, dispersion: Batch) -> Batch:
         """Return log P(y)."""
-        return log_negative_binomial(y, mean, dispersion)
+        return log_negative_binomial(y, self.mean(mean, dispersion), dispersion)
 
     def log_tails(self, y: Batch, mean: Batch, dispersion: Batch) -> Pair:
-        """Return both tails, which are incomplete beta functions."""
+        """Return both tails: log I_p(r, y + 1) and log I_(1-p)(y + 1, r)."""
+        mean = self.mean(mean, dispersion)
         survival, cdf = log_odds_tails(jnp.maximum(y, 0.0) + 1.0, mean, dispersion)
         return _from_zero(y, cdf, survival)
 
     def mean(self, mean: Batch, dispersion: Batch) -> Batch:
-        """Return the mean."""
+        """Return the mean, of which all else is made."""
         return mean + jnp.zeros_like(dispersion)
 
     def variance(self, mean: Batch, dispersion: Batch) -> Batch:
         """Return mean + dispersion mean^2."""
+        mean = self.mean(mean, dispersion)
         return mean + dispersion * jnp.square(mean)
 
     def moments_within(
         self, lower: Batch, upper: Batch, mean: Batch, dispersion: Batch, kind: str | None = None
     ) -> Pair:
         """Return E and Var by k P_r(k) = mean P_(r+1)(k - 1), applied once and twice."""
+        mean = self.mean(mean, dispersion)
         lower, upper, mean, dispersion = jnp.broadcast_arrays(lower, upper, mean, dispersion)
         growth = jnp.stack([jnp.ones_like(dispersion), 1.0 + dispersion, 1.0 + 2.0 * dispersion])
         ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
         # In one call, as tails take long to compile.
         theta = mean * growth, dispersion / growth
-        masses = [*log_mass(self, *ends, *theta, kind=kind)]
+        masses = [*log_mass(NegativeBinomial(), *ends, *theta, kind=kind)]
         first = jnp.log(mean)
         return moments_of_counts(
-            lambda k: self.log_density(k, mean, dispersion),
+            lambda k: log_negative_binomial(k, mean, dispersion),
             lower,
             upper,
             masses,
@@ -135,7 +133,7 @@ class NegativeBinomial(Likelihood):
     ) -> Batch:
         """Return Poisson draws whose rates are Gamma draws."""
         rate_key, count_key = jax.random.split(key)
-        r = 1.0 / jnp.asarray(dispersion)
+        mean, r = self.mean(mean, dispersion), 1.0 / jnp.asarray(dispersion)
         rate = mean * jax.random.gamma(rate_key, r, shape, float) / r
         return jax.random.poisson(count_key, rate, shape, dtype=int).astype(float)
 
@@ -146,7 +144,7 @@ class NegativeBinomial(Likelihood):
         return mean, float(np.clip((np.var(values) - mean) / mean**2, 0.05, 5.0))
 
 
-class PaperNegativeBinomial(Likelihood):
+class PaperNegativeBinomial(NegativeBinomial):
     """The paper's own parameterisation, literally: r = 1/dispersion, log-odds of p = mu dispersion.
 
     P(k) = C(k + r - 1, k) p^r (1 - p)^k, Eq. (16), so that the mean
@@ -159,40 +157,12 @@ class PaperNegativeBinomial(Likelihood):
     mean 0.74
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("mu", "exp", "mean", REAL),
-        Parameter("dispersion", "exp", "scale"),
-    )
-    support: ClassVar[Support] = COUNTS
+    parameters = (Parameter("mu", "exp", "mean", REAL), Parameter("dispersion", "exp", "scale"))
+    product_nodes = None
 
-    def log_density(self, y: Batch, mu: Batch, dispersion: Batch) -> Batch:
-        """Return log P(y)."""
-        return log_negative_binomial(y, self.mean(mu, dispersion), dispersion)
-
-    def log_tails(self, y: Batch, mu: Batch, dispersion: Batch) -> Pair:
-        """Return both tails, which are incomplete beta functions."""
-        return NegativeBinomial().log_tails(y, self.mean(mu, dispersion), dispersion)
-
-    def mean(self, mu: Batch, dispersion: Batch) -> Batch:
+    def mean(self, mean: Batch, dispersion: Batch) -> Batch:
         """Return r (1 - p) / p = exp(-mu dispersion) / dispersion."""
-        return jnp.exp(-jnp.asarray(mu) * dispersion) / dispersion
-
-    def variance(self, mu: Batch, dispersion: Batch) -> Batch:
-        """Return E[Y] + dispersion E[Y]^2."""
-        return NegativeBinomial().variance(self.mean(mu, dispersion), dispersion)
-
-    def moments_within(
-        self, lower: Batch, upper: Batch, mu: Batch, dispersion: Batch, kind: str | None = None
-    ) -> Pair:
-        """Return the moments of the same count in its other parameters."""
-        mean = self.mean(mu, dispersion)
-        return NegativeBinomial().moments_within(lower, upper, mean, dispersion, kind)
-
-    def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], mu: Batch, dispersion: Batch
-    ) -> Batch:
-        """Return draws of the same count in its other parameters."""
-        return NegativeBinomial().sample(key, shape, self.mean(mu, dispersion), dispersion)
+        return jnp.exp(-jnp.asarray(mean) * dispersion) / dispersion
 
     def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Return the mu that gives each count as its mean, at the starting dispersion."""
@@ -202,7 +172,7 @@ class PaperNegativeBinomial(Likelihood):
 
     def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
         """Return mu and dispersion of the observed mean; mu > 0 needs dispersion < 1 / mean."""
-        mean, dispersion = NegativeBinomial().start(values)
+        mean, dispersion = super().start(values)
         dispersion = min(dispersion, np.exp(-1.0) / mean)
         return float(-np.log(mean * dispersion) / dispersion), float(dispersion)
 

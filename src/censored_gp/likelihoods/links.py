@@ -32,8 +32,8 @@ class Link(eqx.Module):
 class Identity(Link):
     """theta = f, for parameters on the whole line."""
 
-    name: ClassVar[str] = "identity"
-    reach: ClassVar = REAL
+    name = "identity"
+    reach = REAL
 
     def __call__(self, f: Numbers) -> Batch:
         """Return f itself."""
@@ -47,8 +47,8 @@ class Identity(Link):
 class Exp(Link):
     """theta = exp(f), for positive parameters whose effects multiply."""
 
-    name: ClassVar[str] = "exp"
-    reach: ClassVar = POSITIVE
+    name = "exp"
+    reach = POSITIVE
 
     def __call__(self, f: Numbers) -> Batch:
         """Return exp(f)."""
@@ -62,8 +62,8 @@ class Exp(Link):
 class Softplus(Link):
     """theta = log(1 + exp(f)), for positive parameters that are linear in f when large."""
 
-    name: ClassVar[str] = "softplus"
-    reach: ClassVar = POSITIVE
+    name = "softplus"
+    reach = POSITIVE
 
     def __call__(self, f: Numbers) -> Batch:
         """Return log(1 + exp(f))."""
@@ -78,8 +78,8 @@ class Softplus(Link):
 class Logistic(Link):
     """theta = 1 / (1 + exp(-f)), for parameters between 0 and 1."""
 
-    name: ClassVar[str] = "logistic"
-    reach: ClassVar = UNIT
+    name = "logistic"
+    reach = UNIT
 
     def __call__(self, f: Numbers) -> Batch:
         """Return 1 / (1 + exp(-f))."""
@@ -93,8 +93,8 @@ class Logistic(Link):
 class ExpAboveOne(Link):
     """theta = 1 + exp(f), for degrees of freedom: there is a mean only where they are above 1."""
 
-    name: ClassVar[str] = "exp_above_one"
-    reach: ClassVar = ABOVE_ONE
+    name = "exp_above_one"
+    reach = ABOVE_ONE
 
     def __call__(self, f: Numbers) -> Batch:
         """Return 1 + exp(f)."""

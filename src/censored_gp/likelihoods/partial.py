@@ -21,7 +21,7 @@ from jax import lax
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter
-from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
+from censored_gp.likelihoods.counts import NegativeBinomial, Poisson
 from censored_gp.likelihoods.special.beta import log_negative_binomial
 from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp, log1p_ratio
 from censored_gp.likelihoods.support import COUNTS
@@ -40,7 +40,7 @@ NO_WIDTH = 1e-300
 
 def knows_shares(likelihood: Likelihood) -> bool:
     """Return whether S(v) of a family is known: only counts can be counted in part."""
-    return isinstance(likelihood, Poisson | NegativeBinomial | PaperNegativeBinomial)
+    return isinstance(likelihood, Poisson | NegativeBinomial)
 
 
 class PartialCount(Likelihood, register=False):

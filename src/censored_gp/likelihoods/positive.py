@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +12,7 @@ from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log1mexp, log_ndtr
 from censored_gp.likelihoods.special.gamma import log_gamma_kernel, log_gamma_tails
 from censored_gp.likelihoods.special.normal import log_normal_interval
-from censored_gp.likelihoods.support import POSITIVE, Support
+from censored_gp.likelihoods.support import POSITIVE
 from censored_gp.likelihoods.truncation import log_mass, moments_by_powers
 
 
@@ -25,12 +23,9 @@ class LogNormal(Likelihood):
     log P(Y <= 1) = -0.69
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("location", "identity", "mean"),
-        Parameter("scale", "exp", "scale"),
-    )
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("location", "identity", "mean"), Parameter("scale", "exp", "scale"))
+    support = POSITIVE
+    rescale = "scale"
 
     def log_density(self, y: Batch, location: Batch, scale: Batch) -> Batch:
         """Return the normal log density of log y, less log y."""
@@ -106,12 +101,9 @@ class Gamma(Likelihood):
     log P(Y >= 600) = -383.81
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("mean", "exp", "mean"),
-        Parameter("shape", "exp", "scale"),
-    )
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("mean", "exp", "mean"), Parameter("shape", "exp", "scale"))
+    support = POSITIVE
+    rescale = "scale"
 
     def log_density(self, y: Batch, mean: Batch, shape: Batch) -> Batch:
         """Return shape log(x) - x - log Gamma(shape) - log y at x = shape y / mean."""
@@ -167,9 +159,9 @@ class Exponential(Likelihood):
     log P(Y >= 3000) = -1500
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("mean", "exp", "mean"),)
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("mean", "exp", "mean"),)
+    support = POSITIVE
+    rescale = "scale"
 
     def log_density(self, y: Batch, mean: Batch) -> Batch:
         """Return -y / mean - log(mean)."""
@@ -205,12 +197,9 @@ class Weibull(Likelihood):
     log P(Y >= 6) = -5.20
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("scale", "exp", "mean"),
-        Parameter("shape", "exp", "scale"),
-    )
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("scale", "exp", "mean"), Parameter("shape", "exp", "scale"))
+    support = POSITIVE
+    rescale = "scale"
 
     def log_density(self, y: Batch, scale: Batch, shape: Batch) -> Batch:
         """Return log(shape / y) + log H - H with H = (y / scale)^shape."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +12,7 @@ from censored_gp.likelihoods.base import MOMENT_NODES, Likelihood, Parameter, fi
 from censored_gp.likelihoods.special.beta import log_student, log_student_tails
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log_ndtr
 from censored_gp.likelihoods.special.normal import log_normal_interval
-from censored_gp.likelihoods.support import REAL, Support
+from censored_gp.likelihoods.support import REAL
 from censored_gp.likelihoods.truncation import log_mass, moments_by_quadrature
 
 FAR, NARROW = 20.0, 0.1
@@ -29,12 +27,9 @@ class Gaussian(Likelihood):
     log P(Y >= 40) = -804.61
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("mean", "identity", "mean"),
-        Parameter("scale", "exp", "scale"),
-    )
-    support: ClassVar[Support] = REAL
-    rescale: ClassVar = "affine"
+    parameters = (Parameter("mean", "identity", "mean"), Parameter("scale", "exp", "scale"))
+    support = REAL
+    rescale = "affine"
 
     def log_density(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return -(y - mean)^2 / (2 scale^2) - log(scale sqrt(2 pi))."""
@@ -95,13 +90,13 @@ class StudentT(Likelihood):
     log P(Y >= 6) = -5.37
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
+    parameters = (
         Parameter("location", "identity", "mean"),
         Parameter("scale", "exp", "scale"),
         Parameter("df", "exp_above_one", "shape"),
     )
-    support: ClassVar[Support] = REAL
-    rescale: ClassVar = "affine"
+    support = REAL
+    rescale = "affine"
 
     def log_density(self, y: Batch, location: Batch, scale: Batch, df: Batch) -> Batch:
         """Return log f(t) - log(scale) at t = (y - location) / scale."""

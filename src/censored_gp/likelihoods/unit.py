@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +10,7 @@ from jaxtyping import Array, Float, Key
 from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
 from censored_gp.likelihoods.special.beta import log_beta_tails, log_odds_kernel
 from censored_gp.likelihoods.special.elementary import Batch, Pair
-from censored_gp.likelihoods.support import BINARY, UNIT, Support
+from censored_gp.likelihoods.support import BINARY, UNIT
 
 
 class Beta(Likelihood):
@@ -27,11 +25,8 @@ class Beta(Likelihood):
     log P(Y <= 0.001) = -20.72
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("odds", "exp", "mean"),
-        Parameter("precision", "exp", "scale"),
-    )
-    support: ClassVar[Support] = UNIT
+    parameters = (Parameter("odds", "exp", "mean"), Parameter("precision", "exp", "scale"))
+    support = UNIT
 
     def log_density(self, y: Batch, odds: Batch, precision: Batch) -> Batch:
         """Return (a - 1) log y + (b - 1) log(1 - y) - log B(a, b)."""
@@ -84,8 +79,8 @@ class Bernoulli(Likelihood):
     log P(Y = 1) = -0.29
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("odds", "exp", "mean"),)
-    support: ClassVar[Support] = BINARY
+    parameters = (Parameter("odds", "exp", "mean"),)
+    support = BINARY
 
     def log_density(self, y: Batch, odds: Batch) -> Batch:
         """Return -log(1 + 1/odds) at 1 and -log(1 + odds) at 0."""
