@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.links import LINKS, Link, as_link
 from censored_gp.likelihoods.quadrature import gauss_hermite
@@ -25,7 +25,7 @@ from censored_gp.likelihoods.special.interval import (
     log_interval,
 )
 from censored_gp.likelihoods.support import REAL, Support
-from censored_gp.likelihoods.truncation import bound_tails, log_mass, where_any
+from censored_gp.likelihoods.truncation import Kind, bound_tails, log_mass, where_any
 
 Role = Literal["mean", "scale", "shape"]
 KINDS = ("exact", "right", "left", "interval")
@@ -175,9 +175,7 @@ class Likelihood(eqx.Module):
         """Return Var[Y | theta]."""
         return self.moments_within(jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf), *theta)[1]
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, *theta: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return mean and variance of Y given lower <= Y <= upper; bounds may be infinite.
 
         E[g(Y)] = int g(F^-1(Phi(z))) phi(z) dz, by Gauss-Hermite quadrature. `kind` "right" says
@@ -194,7 +192,7 @@ class Likelihood(eqx.Module):
         """Return the smallest y with P(Y <= y) >= u."""
         return self._invert(jnp.log(u), jnp.log1p(-jnp.asarray(u)), *theta)
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...], *theta: Batch) -> Batch:
+    def sample(self, key: Array, shape: tuple[int, ...], *theta: Batch) -> Batch:
         """Return independent draws of Y, of a shape the parameters broadcast to."""
         return self.quantile(jax.random.uniform(key, shape, float, minval=1e-300), *theta)
 
@@ -228,9 +226,7 @@ class Likelihood(eqx.Module):
         """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""
         return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
 
-    def log_likelihood(
-        self, lower: Batch, upper: Batch, *theta: Batch, kind: str | None = None
-    ) -> Batch:
+    def log_likelihood(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Batch:
         """Return the log likelihood of a cell, Eq. (2), (3) and (11): log P(lower <= Y <= upper).
 
         exact: log p(lower), lower = upper; right: log P(Y >= lower), upper infinite; left:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, finite
 from censored_gp.likelihoods.special.beta import log_negative_binomial, log_odds_tails
 from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
 from censored_gp.likelihoods.support import COUNTS, REAL
-from censored_gp.likelihoods.truncation import log_mass, moments_of_counts
+from censored_gp.likelihoods.truncation import Kind, log_mass, moments_of_counts
 
 
 class Poisson(Likelihood):
@@ -43,11 +43,9 @@ class Poisson(Likelihood):
         """Return the rate."""
         return jnp.asarray(rate)
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, rate: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return E and Var by k P(k) = rate P(k - 1), applied once and twice."""
-        lower, upper, rate = jnp.broadcast_arrays(lower, upper, rate)
+        lower, upper, rate = jnp.broadcast_arrays(lower, upper, *theta)
         # In one call, as tails take long to compile.
         ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
         masses = [*log_mass(self, *ends, rate, kind=kind)]
@@ -61,7 +59,7 @@ class Poisson(Likelihood):
             lambda k: 1.0 / (k + 1.0),
         )
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...], rate: Batch) -> Batch:
+    def sample(self, key: Array, shape: tuple[int, ...], rate: Batch) -> Batch:
         """Return Poisson draws."""
         return jax.random.poisson(key, rate, shape, dtype=int).astype(float)
 
@@ -106,17 +104,15 @@ class NegativeBinomial(Likelihood):
         mean = self.mean(mean, dispersion)
         return mean + dispersion * jnp.square(mean)
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, mean: Batch, dispersion: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return E and Var by k P_r(k) = mean P_(r+1)(k - 1), applied once and twice."""
-        mean = self.mean(mean, dispersion)
+        mean, dispersion = self.mean(*theta), theta[1]
         lower, upper, mean, dispersion = jnp.broadcast_arrays(lower, upper, mean, dispersion)
         growth = jnp.stack([jnp.ones_like(dispersion), 1.0 + dispersion, 1.0 + 2.0 * dispersion])
         ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
         # In one call, as tails take long to compile.
-        theta = mean * growth, dispersion / growth
-        masses = [*log_mass(NegativeBinomial(), *ends, *theta, kind=kind)]
+        tilted = mean * growth, dispersion / growth
+        masses = [*log_mass(NegativeBinomial(), *ends, *tilted, kind=kind)]
         first = jnp.log(mean)
         return moments_of_counts(
             lambda k: log_negative_binomial(k, mean, dispersion),
@@ -128,9 +124,7 @@ class NegativeBinomial(Likelihood):
             lambda k: 1.0 / (k + 1.0) - dispersion / (1.0 + dispersion * k),
         )
 
-    def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], mean: Batch, dispersion: Batch
-    ) -> Batch:
+    def sample(self, key: Array, shape: tuple[int, ...], mean: Batch, dispersion: Batch) -> Batch:
         """Return Poisson draws whose rates are Gamma draws."""
         rate_key, count_key = jax.random.split(key)
         mean, r = self.mean(mean, dispersion), 1.0 / jnp.asarray(dispersion)

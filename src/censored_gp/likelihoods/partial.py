@@ -25,6 +25,7 @@ from censored_gp.likelihoods.counts import NegativeBinomial, Poisson
 from censored_gp.likelihoods.special.beta import log_negative_binomial
 from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp, log1p_ratio
 from censored_gp.likelihoods.support import COUNTS
+from censored_gp.likelihoods.truncation import Kind
 
 SMALLEST = 1e-16
 """The least lower tail: it is a difference of upper ones, which are exact to 1e-9."""
@@ -63,9 +64,7 @@ class PartialCount(Likelihood, register=False):
         """The number of nodes that the whole count needs."""
         return self.family.product_nodes
 
-    def log_likelihood(
-        self, lower: Batch, upper: Batch, *theta: Batch, kind: str | None = None
-    ) -> Batch:
+    def log_likelihood(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Batch:
         """Return log S(lower), the likelihood of the record, if `kind` is "share"."""
         if kind == "share":
             return self.log_share(lower, *theta)
@@ -102,9 +101,7 @@ class PartialCount(Likelihood, register=False):
         mean = self.mean(*theta)
         return jnp.maximum((mean + 1.0) * (self.family.mean(*theta) - mean), 0.0)
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, *theta: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return E and Var of counts from `lower` on; a record has no upper bound.
 
         Sums of (y + 1) and of y (y + 1) times P(y) / (y + 1) are those of the whole count.

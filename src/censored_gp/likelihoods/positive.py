@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, ndtri
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log1mexp, log_ndtr
 from censored_gp.likelihoods.special.gamma import log_gamma_kernel, log_gamma_tails
 from censored_gp.likelihoods.special.normal import log_normal_interval
 from censored_gp.likelihoods.support import POSITIVE
-from censored_gp.likelihoods.truncation import log_mass, moments_by_powers
+from censored_gp.likelihoods.truncation import Kind, log_mass, moments_by_powers
 
 
 class LogNormal(Likelihood):
@@ -63,11 +63,9 @@ class LogNormal(Likelihood):
         """Return exp(location + scale Phi^-1(u))."""
         return jnp.exp(location + scale * ndtri(u))
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, location: Batch, scale: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds: a power m moves the location by m scale^2."""
-        lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, location, scale)
+        lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, *theta)
         square = jnp.square(scale)
         moved = jnp.stack([location + m * square for m in range(3)])
         # In one call, as tails take long to compile.
@@ -121,15 +119,13 @@ class Gamma(Likelihood):
         """Return mean^2 / shape."""
         return jnp.square(mean) / shape
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, mean: Batch, shape: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds: a power m adds m to the shape."""
-        lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, mean, shape)
+        lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, *theta)
         growth = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
-        theta = mean * growth, shape * growth
-        masses = [*log_mass(self, lower, upper, *theta, kind=kind)]
+        tilted = mean * growth, shape * growth
+        masses = [*log_mass(self, lower, upper, *tilted, kind=kind)]
         first = jnp.log(mean)
         return moments_by_powers(
             lambda y: self.log_density(y, mean, shape),
@@ -140,7 +136,7 @@ class Gamma(Likelihood):
         )
 
     def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], mean: Batch, concentration: Batch
+        self, key: Array, shape: tuple[int, ...], mean: Batch, concentration: Batch
     ) -> Batch:
         """Return Gamma draws."""
         return mean * jax.random.gamma(key, concentration, shape, float) / concentration
@@ -179,11 +175,9 @@ class Exponential(Likelihood):
         """Return mean^2."""
         return jnp.square(mean)
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, mean: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return those of a Gamma of shape 1, which is the same law."""
-        return Gamma().moments_within(lower, upper, mean, jnp.ones(()), kind)
+        return Gamma().moments_within(lower, upper, *theta, jnp.ones(()), kind=kind)
 
     def quantile(self, u: Batch, mean: Batch) -> Batch:
         """Return -mean log(1 - u)."""
@@ -228,11 +222,9 @@ class Weibull(Likelihood):
         log_square = gammaln(1.0 + 2.0 * reciprocal)
         return jnp.square(scale * jnp.exp(log_mean)) * jnp.expm1(log_square - 2.0 * log_mean)
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, scale: Batch, shape: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds, by those of H = (Y / scale)^shape ~ Gamma of shape 1."""
-        lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, scale, shape)
+        lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, *theta)
         ends = [(jnp.maximum(end, 0.0) / scale) ** shape for end in (lower, upper)]
         powers = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.

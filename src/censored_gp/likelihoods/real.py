@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.base import MOMENT_NODES, Likelihood, Parameter, finite, spread
 from censored_gp.likelihoods.special.beta import log_student, log_student_tails
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log_ndtr
 from censored_gp.likelihoods.special.normal import log_normal_interval
 from censored_gp.likelihoods.support import REAL
-from censored_gp.likelihoods.truncation import log_mass, moments_by_quadrature
+from censored_gp.likelihoods.truncation import Kind, log_mass, moments_by_quadrature
 
 FAR, NARROW = 20.0, 0.1
 """Bounds this far out, or this near to each other (in standard deviations), make the closed form of
@@ -61,11 +61,9 @@ class Gaussian(Likelihood):
         """Return mean + scale Phi^-1(u)."""
         return mean + scale * ndtri(u)
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, mean: Batch, scale: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return the moments of the truncated normal: the closed form, where it does not cancel."""
-        lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, mean, scale)
+        lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, *theta)
         a, b = (lower - mean) / scale, (upper - mean) / scale
         hard = (jnp.maximum(a, -b) > FAR) | (b - a < NARROW)
         # Each formula gets harmless arguments where the other is used.
@@ -74,9 +72,7 @@ class Gaussian(Likelihood):
         centre, spread = (jnp.where(hard, s, c) for s, c in zip(summed, closed, strict=True))
         return mean + scale * centre, scale**2 * spread
 
-    def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], mean: Batch, scale: Batch
-    ) -> Batch:
+    def sample(self, key: Array, shape: tuple[int, ...], mean: Batch, scale: Batch) -> Batch:
         """Return normal draws."""
         return mean + scale * jax.random.normal(key, shape, float)
 
@@ -117,21 +113,12 @@ class StudentT(Likelihood):
         finite_variance = jnp.square(scale) * df / jnp.where(df > 2, df - 2.0, 1.0)
         return jnp.where(df > 2, finite_variance, jnp.inf) + jnp.zeros_like(location)
 
-    def moments_within(
-        self,
-        lower: Batch,
-        upper: Batch,
-        location: Batch,
-        scale: Batch,
-        df: Batch,
-        kind: str | None = None,
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds: a closed form where there is one bound, else the integral.
 
         The variance is infinite where either side is open and df is not above 2.
         """
-        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, location, scale, df)
-        location, scale, df = theta
+        lower, upper, location, scale, df = jnp.broadcast_arrays(lower, upper, *theta)
         both = super().moments_within(lower, upper, *theta) if kind is None else (location, scale)
         above, below = jnp.isinf(upper), jnp.isinf(lower)
         end = jnp.where(above, lower - location, location - upper) / scale
@@ -143,7 +130,7 @@ class StudentT(Likelihood):
         return mean, jnp.where(above & below, self.variance(*theta), spread)
 
     def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], location: Batch, scale: Batch, df: Batch
+        self, key: Array, shape: tuple[int, ...], location: Batch, scale: Batch, df: Batch
     ) -> Batch:
         """Return draws of Student's t."""
         return location + scale * jax.random.t(key, df, shape, float)
@@ -168,7 +155,7 @@ def _student_beyond(a: Batch, df: Batch) -> Pair:
     return jnp.where(some, mean, jnp.inf), jnp.where(two, jnp.maximum(spread, 0.0), jnp.inf)
 
 
-def _truncated_normal(a: Batch, b: Batch, kind: str | None) -> Pair:
+def _truncated_normal(a: Batch, b: Batch, kind: Kind) -> Pair:
     """Return p_a - p_b and 1 + a p_a - b p_b - (p_a - p_b)^2, the moments between a and b.
 
     p is the standard normal density at a bound over the mass between the bounds.

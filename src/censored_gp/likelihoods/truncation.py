@@ -25,6 +25,8 @@ from censored_gp.likelihoods.special.interval import (
 if TYPE_CHECKING:
     from censored_gp.likelihoods.base import Likelihood
 
+Kind = str | None
+"""The kind that all cells have: exact, right, left or interval; None is any of them."""
 HARMLESS = (-2.0, -0.5), (-0.5, -2.0)
 """Log tails at both ends of an interval that is neither narrow nor far out."""
 ROUNDING = 1e-15
@@ -61,7 +63,7 @@ def where_any(
 
 
 def log_mass(
-    family: Likelihood, lower: Batch, upper: Batch, *theta: Batch, kind: str | None = None
+    family: Likelihood, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None
 ) -> Batch:
     """Return log P(lower <= Y <= upper), but 0 where the interval is a point.
 

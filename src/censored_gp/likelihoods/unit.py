@@ -5,12 +5,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
 from censored_gp.likelihoods.special.beta import log_beta_tails, log_odds_kernel
 from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.support import BINARY, UNIT
+from censored_gp.likelihoods.truncation import Kind
 
 
 class Beta(Likelihood):
@@ -47,9 +48,7 @@ class Beta(Likelihood):
         """Return m (1 - m) / (1 + precision)."""
         return odds / jnp.square(1.0 + jnp.asarray(odds)) / (1.0 + jnp.asarray(precision))
 
-    def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], odds: Batch, precision: Batch
-    ) -> Batch:
+    def sample(self, key: Array, shape: tuple[int, ...], odds: Batch, precision: Batch) -> Batch:
         """Return Beta draws, kept inside the open interval."""
         draws = jax.random.beta(key, *self.shapes(odds, precision), shape, float)
         return jnp.clip(draws, 1e-300, 1.0 - 2.0**-53)
@@ -107,13 +106,11 @@ class Bernoulli(Likelihood):
         """Return odds / (1 + odds)^2."""
         return odds / jnp.square(1.0 + jnp.asarray(odds))
 
-    def moments_within(
-        self, lower: Batch, upper: Batch, odds: Batch, kind: str | None = None
-    ) -> Pair:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return the value itself if the bounds leave only one, else mean and variance."""
         zero, one = jnp.asarray(upper) < 1, jnp.asarray(lower) > 0
-        mean = jnp.where(zero, 0.0, jnp.where(one, 1.0, self.mean(odds)))
-        return mean, jnp.where(zero | one, 0.0, self.variance(odds))
+        mean = jnp.where(zero, 0.0, jnp.where(one, 1.0, self.mean(*theta)))
+        return mean, jnp.where(zero | one, 0.0, self.variance(*theta))
 
     def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Return odds of 3 for a one and of 1/3 for a zero."""
