@@ -12,8 +12,7 @@ of the sites first, and has a divergence of its own (see `sites`).
 The observed cells, sorted by likelihood and by kind, so that each is computed once and cheaply.
 
 A tail costs far more than a density, and a missing cell costs nothing: cells are therefore laid
-out flat, one list for every pair of likelihood and kind (exact, right, left, interval, share, and
-what is a share or a limit).
+out flat, one list for every pair of likelihood and kind (exact, right, left, interval, share).
 """
 
 from __future__ import annotations
@@ -44,15 +43,12 @@ from censored_gp.inference.posterior import (
 )
 from censored_gp.kernels.stationary import safe_sqrt
 from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.partial import log_share_or_limit
+from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quadrature import grid
 from censored_gp.model.compilation import AnyArray, bucket
 from censored_gp.model.inducing import Inducing
 from censored_gp.model.linalg import cholesky, inverse_of_product
 from censored_gp.model.lmc import LMC, Geometry, from_free, geometry
-
-KINDS = ("exact", "right", "left", "interval", "share", "share_or_limit")
-
 
 MANY_CELLS = 512
 """Cells from which on it takes long to compute those that only pad the shape."""
@@ -75,24 +71,11 @@ class Terms(eqx.Module):
     likelihood: Likelihood
     roles: tuple[str, ...] = eqx.field(static=True)
     kind: str = eqx.field(static=True)
-    log_odds: Float[np.ndarray, "K"] | None = None
-    """Of limits; only what may be a share as well has them."""
 
     def log_likelihood(self, *theta: Float[Array, "K S"]) -> Float[Array, "K S"]:
-        """Return the log probability, given theta, of what was seen of every cell."""
+        """Return the log likelihood of every cell given theta."""
         lower, upper = jnp.asarray(self.lower)[:, None], jnp.asarray(self.upper)[:, None]
-        if self.kind == "exact":
-            return self.likelihood.log_density(lower, *theta)
-        if self.kind == "right":
-            return self.likelihood.log_at_least(lower, *theta)
-        if self.kind == "left":
-            return self.likelihood.log_cdf(upper, *theta)
-        if self.kind == "share":
-            return self.likelihood.log_share(lower, *theta)
-        if self.log_odds is not None:
-            odds = jnp.asarray(self.log_odds)[:, None]
-            return log_share_or_limit(self.likelihood, lower, odds, *theta)
-        return self.likelihood.log_interval(lower, upper, *theta)
+        return self.likelihood.log_likelihood(lower, upper, *theta, kind=self.kind)
 
     def gather(self, by_role: dict[str, Float[Array, "N D"]]) -> Float[Array, "K J"]:
         """Pick the values of each cell's parameters out of one array for each role."""
@@ -108,15 +91,20 @@ def collect_terms(
     """Sort the observed cells by likelihood and kind; missing cells are left out."""
     found = []
     seen = to_support(observations, likelihoods)
-    right, either = seen.is_right & ~seen.is_share, seen.is_share_or_limit
-    share = seen.is_share & ~either
-    masks = (seen.is_exact, right, seen.is_left, seen.is_interval, share, either)
+    masks = {
+        "exact": seen.is_exact,
+        "right": seen.is_right & ~seen.is_share,
+        "left": seen.is_left,
+        "interval": seen.is_interval,
+        "share": seen.is_share,
+    }
     for likelihood in dict.fromkeys(likelihoods):
         members = np.array([other == likelihood for other in likelihoods])
-        for kind, mask in zip(KINDS, masks, strict=True):
+        for kind, mask in masks.items():
             rows, outputs = np.nonzero(mask & members)
+            family = PartialCount(likelihood) if kind == "share" else likelihood
             if len(rows):
-                found.append(_terms(seen, likelihood, role_outputs, kind, rows, outputs))
+                found.append(_terms(seen, family, role_outputs, kind, rows, outputs))
     return tuple(found)
 
 
@@ -136,9 +124,7 @@ def _terms(
     roles = tuple(parameter.role for parameter in likelihood.parameters)
     column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
     lower, upper = observations.lower[rows, outputs], observations.upper[rows, outputs]
-    odds = observations.limit_odds[rows, outputs]
-    log_odds = np.log(odds) if kind == "share_or_limit" else None
-    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind, log_odds)
+    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind)
 
 
 def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:

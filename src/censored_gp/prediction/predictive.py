@@ -27,7 +27,7 @@ from scipy.special import ndtri
 from censored_gp.data.observations import Observations
 from censored_gp.inference.posterior import Latent, Noise, Posterior, Seen
 from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.partial import given_share
+from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.model.compilation import AnyArray, bucket, coarse, compiled, in_float64, slices
 from censored_gp.model.model import Units
 from censored_gp.prediction.mixture import Mixture, RoleMean, answers, drawn_cells, log_cdf, weighed
@@ -36,7 +36,7 @@ Cells = Float[np.ndarray, "N D"]
 
 
 Bounds = tuple[Float[np.ndarray, " K"], ...]
-"""Both bounds of cells, then log odds if there are any; or nothing."""
+"""The lower and upper bounds of cells, or nothing."""
 
 
 MOST_ROWS = 4096
@@ -102,24 +102,17 @@ class Nodes:
     def _by_kind(
         self, likelihood: Likelihood, outputs: list[int], rows: slice = slice(None)
     ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"], Bounds]]:
-        """Yield what the cells of a likelihood are drawn from, which they are, and all bounds.
-
-        Shares are apart, and so is what may be a limit instead: its log odds are a third bound.
-        """
+        """Yield what the cells of a likelihood are drawn from, which they are, and all bounds."""
         known = self._bounds
         if known is None:
             yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool), ()
             return
-        cells = (known.lower, known.upper, known.limit_odds, known.is_share)
-        lower, upper, odds, share = (each[rows][:, outputs].ravel() for each in cells)
-        either = odds > 0
+        cells = (known.lower, known.upper, known.is_share)
+        lower, upper, share = (each[rows][:, outputs].ravel() for each in cells)
         if not share.all():
             yield likelihood, ~share, (lower, upper)
-        if np.any(share & ~either):
-            yield given_share(likelihood), share & ~either, (lower, upper)
-        if either.any():
-            log_odds = np.log(odds, out=np.full(odds.shape, -np.inf), where=either)
-            yield given_share(likelihood), either, (lower, upper, log_odds)
+        if share.any():
+            yield PartialCount(likelihood), share, (lower, upper)
 
     def _by_likelihood(
         self, latent: Mapping[str, Float[AnyArray, "S N O"]], size: int
