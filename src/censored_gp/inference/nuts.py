@@ -21,10 +21,22 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
-from censored_gp.inference.elbo import Terms, collect_terms, largest_share_left_out
+from censored_gp.inference.elbo import (
+    Terms,
+    collect_terms,
+    largest_share_left_out,
+    log_likelihood,
+)
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, Weights, functions_of
-from censored_gp.inference.result import Report, Task
+from censored_gp.inference.posterior import (
+    DrawnPosterior,
+    Latent,
+    Posterior,
+    Weights,
+    flat,
+    functions_of,
+)
+from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, geometry
 
@@ -38,24 +50,32 @@ except ImportError as absent:
 Position = dict[str, Float[Array, "B W"]]
 
 WORST_R_HAT = 1.05
+"""Chains agree if the largest split R-hat is at most this."""
+
+
 MOST_DIVERGENT = 0.01
-"""Share of divergent draws above which they are not trusted."""
+"""Draws are trusted if at most this share of them diverged."""
+
+
 NOTABLE_SHARE = 1e-3
-"""Share of prior variance left out that is worth a note."""
+"""A larger share of prior variance that inducing inputs leave out is worth a note."""
+
+
+NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
 
 
 @dataclasses.dataclass(frozen=True)
 class NutsSettings:
-    """How long to sample, and how to find the hyper-parameters first."""
+    """Settings of the engine ``nuts``."""
 
     draws: int = 500
     """Draws kept of each chain."""
     warmup: int = 300
-    """Draws for the adaptation of step size and scales, thrown away."""
+    """Draws that adapt step size and scales, and are discarded."""
     chains: int = 2
     target_acceptance: float = 0.8
     draws_at_a_time: int = 50
-    """Draws between two looks at the keyboard and the progress bar."""
+    """Draws between two calls of the progress function."""
     natural: NaturalSettings | None = None
     seed: int = 0
 
@@ -80,19 +100,14 @@ class Target(eqx.Module):
         """Return the parameter functions at the training rows."""
         found = dict(self.constants)
         for role, weights in self.weights(position).items():
-            shape = self.shapes[role]
-            nothing = jnp.zeros((1, *shape.left_out.shape))
-            found[role] = functions_of(shape, weights[None], nothing)[0]
+            found[role] = flat(functions_of(self.shapes[role], weights[None])[0])
         return found
 
     def __call__(self, position: Position) -> Float[Array, ""]:
         """Return log p(v, y), up to a constant."""
         latent = self.latent(position)
         total = sum(-0.5 * jnp.sum(v**2) for v in self.weights(position).values())
-        for part in self.terms:
-            theta = part.likelihood.theta(*jnp.moveaxis(part.gather(latent)[:, None], 2, 0))
-            total += jnp.sum(part.weight * part.log_likelihood(*theta)[:, 0])
-        return jnp.asarray(total)
+        return total + log_likelihood(self.terms, latent)
 
 
 @eqx.filter_jit
@@ -103,9 +118,7 @@ def make_target(
     shapes, constants = {}, {}
     for role, lmc in posterior.model.priors.items():
         if lmc.varies:
-            shapes[role] = geometry(
-                lmc, posterior.inducing[role], inputs, jnp.asarray(posterior.jitter)
-            )
+            shapes[role] = geometry(lmc, posterior.inducing[role], inputs, posterior.jitter)
         else:
             constants[role] = lmc.constant(len(inputs))
     centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
@@ -166,7 +179,7 @@ class Draws:
         self.divergent: list[Bool[np.ndarray, "K S"]] = []
 
     def run(self, bound: float) -> bool:
-        """Warm up and draw; return whether it came to its end."""
+        """Warm up and draw; return whether all draws were made."""
         key, most, done = jax.random.key(self.settings.seed), self.settings.draws, 0
         try:
             self.task.progress("warming up", 0, most, bound)
@@ -228,7 +241,7 @@ def drawn_posterior(posterior: Posterior, weights: dict[str, Any]) -> DrawnPoste
     return DrawnPosterior(*own, draws=draws)
 
 
-def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Report]:
+def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:
     """Find the hyper-parameters by ``natural``, then sample the weights."""
     settings = settings or NutsSettings()
     exact = dataclasses.replace(task, tolerance=0.0)
@@ -245,16 +258,13 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Re
     weights, latent = _each_draw(target, draws.by_chain())
     verdict = diagnose(latent, list(weights))
     drawn = drawn_posterior(posterior, weights)
-    return drawn, _report(report, draws, finished, verdict, float(left_out))
+    return drawn, _result(report, draws, finished, verdict, float(left_out))
 
 
-NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
-
-
-def _report(
-    before: Report, draws: Draws, finished: bool, verdict: tuple[float, float], left_out: float
-) -> Report:
-    """Say how the sampling went; bound and trace are those of the hyper-parameters' fit."""
+def _result(
+    before: FitResult, draws: Draws, finished: bool, verdict: tuple[float, float], left_out: float
+) -> FitResult:
+    """Return how the sampling ended; bound and trace are those of the hyper-parameters' fit."""
     (r_hat, size), (divergent, number) = verdict, draws.divergences()
     chains = draws.settings.chains
     figures = (
