@@ -309,9 +309,7 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Sca
         if role in states:
             gradient[role], target[role] = role_ascent(states[role], d_mean, d_variance)
         else:
-            by_row = np.reshape(np.asarray(d_mean), (-1, *np.shape(lmc.mean)))
-            gradient[role] = eqx.tree_at(lambda m: m.mean, lmc, by_row.sum(axis=0))
-            scores[role] = np.square(by_row).sum(axis=0)
+            gradient[role], scores[role] = constant_ascent(lmc, d_mean)
     weights = {role: state.weights for role, state in states.items()}
     nuggets = {role: state.nugget for role, state in states.items() if state.nugget is not None}
     return Evaluation(bound, gradient, target, weights, totals.left_out, scores, nuggets)
@@ -349,7 +347,8 @@ def role_state(
         mean, variance = with_nugget(f, sites, shape.nugget)
         gamma = Moments(mean, variance + shape.left_out)
     left_out = jnp.maximum(totals.left_out, largest_share_left_out(shape))
-    state = RoleState(weights, *map(flat, gamma), cotangent, pull, information)
+    mean, variance = map(flat, gamma)
+    state = RoleState(weights, mean, variance, cotangent, pull, information)
     return Totals(totals.bound - divergence, left_out), state
 
 
@@ -378,6 +377,14 @@ def role_ascent(
     d_mean, d_variance = blocked(d_mean, blocks), blocked(d_variance, blocks)
     gradient = state.pull(state.cotangent._replace(left_out=d_variance))[0]
     return gradient, next_sites(blocked(state.mean, blocks), d_mean, d_variance)
+
+
+@compiled_for_arrays
+def constant_ascent(free: LMC, d_mean: Float[AnyArray, "N O"]) -> tuple[LMC, Float[Array, "B D"]]:
+    """Return the gradient of a role without kernels, and its empirical Fisher information."""
+    by_row = blocked(d_mean, free.mean.shape[0])
+    gradient = eqx.tree_at(lambda m: m.mean, free, jnp.sum(by_row, axis=1))
+    return gradient, jnp.sum(by_row**2, axis=1)
 
 
 def output_grams(phi: Float[Array, "B N M"], sites: Sites) -> Float[Array, "B D M M"]:

@@ -94,11 +94,7 @@ def role_information(
 
 
 def fisher_information(
-    free: Roles,
-    sites: dict[str, Sites],
-    evaluation: Evaluation,
-    problem: Problem,
-    jitter: Scalar,
+    free: Roles, sites: dict[str, Sites], evaluation: Evaluation, problem: Problem, jitter: Scalar
 ) -> Float[np.ndarray, "P P"]:
     """Return the information of all hyper-parameters, in the order of :func:`to_vector`.
 

@@ -21,12 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
-from censored_gp.inference.elbo import (
-    Terms,
-    collect_terms,
-    largest_share_left_out,
-    log_likelihood,
-)
+from censored_gp.inference.elbo import Terms, largest_share_left_out, log_likelihood
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import (
     DrawnPosterior,
@@ -248,9 +243,7 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
     posterior, report = natural.fit(exact, settings.natural)
     if report.status in {"interrupted", "diverged"} or not posterior.weights:
         return posterior, report
-    roles = {role: lmc.outputs for role, lmc in posterior.model.priors.items()}
-    terms = collect_terms(task.observations, posterior.model.likelihoods, roles)
-    target, left_out = make_target(posterior, jnp.asarray(task.inputs), terms)
+    target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms)
     draws = Draws(target, task, settings)
     finished = draws.run(report.elbo)
     if not draws.positions:

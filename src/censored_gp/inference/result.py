@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from censored_gp.data.observations import Observations
-from censored_gp.inference.elbo import Problem, Roles, collect_terms
+from censored_gp.inference.elbo import Problem, Roles, Terms, collect_terms
 from censored_gp.kernels import Kernel
 from censored_gp.model.compilation import bucket, pad
 from censored_gp.model.lmc import LMC, scale_lengthscales
@@ -69,19 +69,25 @@ class Task:
     """Cells without weight. They keep their places, so that all folds of a cross-validation share
     a compiled program."""
 
+    @property
+    def terms(self) -> tuple[Terms, ...]:
+        """The observed cells, by likelihood and kind; those held out have no weight."""
+        roles = {role: lmc.outputs for role, lmc in self.model.priors.items()}
+        terms = collect_terms(self.observations, self.model.likelihoods, roles)
+        if self.held_out is None:
+            return terms
+        outputs = [np.array(roles[part.roles[0]])[part.column[:, 0]] for part in terms]
+        return tuple(
+            dataclasses.replace(part, weight=part.weight * ~self.held_out[part.row, columns])
+            for part, columns in zip(terms, outputs, strict=True)
+        )
+
     def problem(self, model: Model) -> Problem:
         """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
-        roles = {role: lmc.outputs for role, lmc in model.priors.items()}
-        terms = collect_terms(self.observations, model.likelihoods, roles)
-        if self.held_out is not None:
-            outputs = [np.array(roles[part.roles[0]])[part.column[:, 0]] for part in terms]
-            terms = tuple(
-                dataclasses.replace(part, weight=part.weight * ~self.held_out[part.row, columns])
-                for part, columns in zip(terms, outputs, strict=True)
-            )
-        rows = len(self.inputs)
+        room = bucket(len(self.inputs)) - len(self.inputs)
         inducing = choose_inducing(model, self.inputs, self.tolerance, self.most_inducing)
-        return Problem(pad(self.inputs, bucket(rows) - rows), inducing, terms, np.asarray(rows))
+        rows = np.asarray(len(self.inputs))
+        return Problem(pad(self.inputs, room), inducing, self.terms, rows)
 
     def with_priors(self, priors: Roles) -> Model:
         """Return the model with other hyper-parameters."""

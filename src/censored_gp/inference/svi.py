@@ -316,10 +316,7 @@ def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterio
 
 @eqx.filter_jit
 def held_out_score(
-    posterior: Posterior,
-    inputs: Float[Array, "V C"],
-    terms: tuple[Terms, ...],
-    key: Key[Array, ""],
+    posterior: Posterior, inputs: Float[Array, "V C"], terms: tuple[Terms, ...], key: Key[Array, ""]
 ) -> Float[Array, ""]:
     """Return the log density of held-out cells, -NLPD, as a mixture over samples of q."""
     mean, variance = posterior.latent(inputs)
