@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -105,11 +104,9 @@ def test_interruption_before_any_draw_keeps_naturals_posterior():
 
 def test_what_is_left_out_is_noted_with_a_setting_that_exists():
     before = FitResult("converged", "", 0.0, ())
-    task = small.single(Gaussian())
-    nothing: Any = None
-    draws = nuts.Draws(nothing, task, SETTINGS)
-    assert not nuts._result(before, draws, True, (1.0, 100.0), 1e-6).notes
-    (note,) = nuts._result(before, draws, True, (1.0, 100.0), 0.25).notes
+    draws = nuts.Draws({}, np.zeros((2, 100), dtype=bool), True)
+    assert not nuts._result(before, draws, (1.0, 100.0), 1e-6).notes
+    (note,) = nuts._result(before, draws, (1.0, 100.0), 0.25).notes
     assert "25.0% of the prior variance" in note
     assert set(re.findall(r"raise (\w+)", note)) <= set(CensoredGP().get_params())
 

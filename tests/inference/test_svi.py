@@ -75,13 +75,15 @@ def test_divergence_is_from_the_joint_prior(groups, whitened):
 @pytest.mark.parametrize("whitened", [True, False])
 def test_q_starts_at_the_prior_of_every_output(whitened):
     task = coupled()
-    joint = covariance(task.model.priors["mean"], jnp.asarray(task.inputs), JITTER)
-    q = gaussians(starting_values(joint, 2, whitened), joint, whitened)
+    lmc, inputs = task.model.priors["mean"], jnp.asarray(task.inputs)
+    joint = covariance(lmc, inputs, JITTER)
+    shared = svi.Shared(inputs, (), jnp.asarray(JITTER), whitened)
+    q = gaussians(starting_values(lmc, shared, 2), joint, whitened)
     assert not np.any(q.shift)
     found = q.factor @ jnp.swapaxes(q.factor, 2, 3)
     np.testing.assert_allclose(found, separate(joint, 2), atol=1e-10)
     # One Gaussian over all outputs would be the prior itself.
-    whole = gaussians(starting_values(joint, 1, whitened), joint, whitened)
+    whole = gaussians(starting_values(lmc, shared, 1), joint, whitened)
     assert abs(float(whole.divergence)) < 1e-6 < float(q.divergence)
 
 
@@ -93,10 +95,10 @@ def test_factor_has_a_positive_diagonal_and_nothing_above_it():
 
 def test_noisy_bounds_scatter_around_the_exact_one():
     run = svi.Run(coupled(), SVISettings(), JITTER)
-    exact = float(svi.exact_bound(run.parameters, run.shared))
-    noisy = eqx.filter_jit(
-        jax.vmap(lambda key: svi.noisy_bound(run.parameters, run.shared, key, 3))
-    )(jax.random.split(jax.random.key(0), 2000))
+    exact = float(eqx.filter_jit(svi.bound)(run.parameters, run.shared))
+    noisy = eqx.filter_jit(jax.vmap(lambda key: svi.bound(run.parameters, run.shared, key, 3)))(
+        jax.random.split(jax.random.key(0), 2000)
+    )
     error = float(np.std(noisy)) / np.sqrt(2000)
     assert abs(float(np.mean(noisy)) - exact) < 4 * error < 1.0
 

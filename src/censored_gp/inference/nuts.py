@@ -12,7 +12,7 @@ of natural's Gaussian: a change of variables that leaves the target as it is, bu
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -165,40 +165,36 @@ def sample(
     return state, positions, divergent
 
 
-class Draws:
-    """The draws so far, of all chains."""
+class Draws(NamedTuple):
+    """The draws of all chains."""
 
-    def __init__(self, target: Target, task: Task, settings: NutsSettings) -> None:
-        self.target, self.task, self.settings = target, task, settings
-        self.positions: list[Position] = []
-        self.divergent: list[Bool[np.ndarray, "K S"]] = []
+    positions: Position
+    """Positions (chains, draws, B, W) of each role; empty if there are no draws."""
+    divergent: Bool[np.ndarray, "K S"]
+    finished: bool
 
-    def run(self, bound: float) -> bool:
-        """Warm up and draw; return whether all draws were made."""
-        key, most, done = jax.random.key(self.settings.seed), self.settings.draws, 0
-        try:
-            self.task.progress("warming up", 0, most, bound)
+
+def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -> Draws:
+    """Warm up and draw, until the end or an interruption."""
+    key, most, done = jax.random.key(settings.seed), settings.draws, 0
+    positions: list[Position] = []
+    divergent = [np.zeros((settings.chains, 0), dtype=bool)]
+    try:
+        task.progress("warming up", 0, most, bound)
+        key, own = jax.random.split(key)
+        state, tuning = adapt(target, own, settings)
+        while done < most:
             key, own = jax.random.split(key)
-            state, tuning = adapt(self.target, own, self.settings)
-            while done < most:
-                key, own = jax.random.split(key)
-                count = min(self.settings.draws_at_a_time, most - done)
-                state, positions, divergent = sample(self.target, state, tuning, own, count)
-                self.positions.append(jax.tree.map(np.asarray, positions))
-                self.divergent.append(np.asarray(divergent))
-                done += count
-                self.task.progress("sampling", done, most, bound)
-        except KeyboardInterrupt:
-            return False
-        return True
-
-    def by_chain(self) -> Position:
-        """Return the positions, (chains, draws, B, W) for each role."""
-        return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.positions)
-
-    def divergences(self) -> tuple[int, int]:
-        """Return how many draws diverged, of how many."""
-        return int(sum(part.sum() for part in self.divergent)), sum(p.size for p in self.divergent)
+            count = min(settings.draws_at_a_time, most - done)
+            state, some, diverged = sample(target, state, tuning, own, count)
+            positions.append(jax.tree.map(np.asarray, some))
+            divergent.append(np.asarray(diverged))
+            done += count
+            task.progress("sampling", done, most, bound)
+    except KeyboardInterrupt:
+        pass
+    joined = jax.tree.map(lambda *each: np.concatenate(each, axis=1), *positions or [{}])
+    return Draws(joined, np.concatenate(divergent, axis=1), done == most)
 
 
 @eqx.filter_jit
@@ -240,32 +236,31 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
     """Find the hyper-parameters by ``natural``, then sample the weights."""
     settings = settings or NutsSettings()
     exact = dataclasses.replace(task, tolerance=0.0)
-    posterior, report = natural.fit(exact, settings.natural)
-    if report.status in {"interrupted", "diverged"} or not posterior.weights:
-        return posterior, report
+    posterior, result = natural.fit(exact, settings.natural)
+    if result.status in {"interrupted", "diverged"} or not posterior.weights:
+        return posterior, result
     target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms)
-    draws = Draws(target, task, settings)
-    finished = draws.run(report.elbo)
+    draws = draw_all(target, task, settings, result.elbo)
     if not draws.positions:
-        return posterior, dataclasses.replace(report, status="interrupted", message=NO_DRAWS)
-    weights, latent = _each_draw(target, draws.by_chain())
+        return posterior, dataclasses.replace(result, status="interrupted", message=NO_DRAWS)
+    weights, latent = _each_draw(target, draws.positions)
     verdict = diagnose(latent, list(weights))
     drawn = drawn_posterior(posterior, weights)
-    return drawn, _result(report, draws, finished, verdict, float(left_out))
+    return drawn, _result(result, draws, verdict, float(left_out))
 
 
 def _result(
-    before: FitResult, draws: Draws, finished: bool, verdict: tuple[float, float], left_out: float
+    before: FitResult, draws: Draws, verdict: tuple[float, float], left_out: float
 ) -> FitResult:
     """Return how the sampling ended; bound and trace are those of the hyper-parameters' fit."""
-    (r_hat, size), (divergent, number) = verdict, draws.divergences()
-    chains = draws.settings.chains
+    (r_hat, size), (chains, number) = verdict, draws.divergent.shape
+    divergent = int(draws.divergent.sum())
     figures = (
-        f"{chains} chain(s) of {number // chains} draws: R-hat at most {r_hat:.3f}, effective "
+        f"{chains} chain(s) of {number} draws: R-hat at most {r_hat:.3f}, effective "
         f"sample size at least {size:.0f}, {divergent} divergence(s)."
     )
-    sound = r_hat <= WORST_R_HAT and divergent <= MOST_DIVERGENT * number
-    status = "interrupted" if not finished else "converged" if sound else "out of iterations"
+    sound = r_hat <= WORST_R_HAT and divergent <= MOST_DIVERGENT * draws.divergent.size
+    status = "interrupted" if not draws.finished else "converged" if sound else "out of iterations"
     message = {
         "converged": "The chains agree.",
         "interrupted": "The sampler was interrupted; these are the draws so far.",

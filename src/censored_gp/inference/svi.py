@@ -25,15 +25,7 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from censored_gp.data.observations import Observations
-from censored_gp.inference.elbo import (
-    Nodes,
-    Roles,
-    Terms,
-    collect_terms,
-    elbo,
-    log_likelihood_at,
-    quadrature,
-)
+from censored_gp.inference.elbo import Nodes, Roles, Terms, elbo, log_likelihood_at, quadrature
 from censored_gp.inference.posterior import Latent, Posterior, Weights, flat
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.compilation import blas_threads_for
@@ -48,7 +40,7 @@ from censored_gp.model.lmc import (
     mean_variance,
     to_free,
 )
-from censored_gp.model.model import Model, choose_inducing
+from censored_gp.model.model import choose_inducing
 
 JITTERS = (1e-6, 1e-5, 1e-4)
 """Jitters on the diagonal of K, relative to the prior variance, to be tried in turn."""
@@ -92,17 +84,6 @@ def together(parts: Float[Array, "B G P P"]) -> Float[Array, "B GP GP"]:
     return spread.reshape(blocks, groups * points, groups * points)
 
 
-def starting_values(joint: Float[Array, "B GP GP"], groups: int, whitened: bool) -> Values:
-    """Return q equal to the prior of each of the groups."""
-    points = joint.shape[1] // groups
-    location = jnp.zeros((len(joint), groups, points))
-    if whitened:
-        return Values(location, jnp.zeros((*location.shape, points)))
-    factor, diagonal = cholesky(separate(joint, groups)), np.arange(points)
-    logs = jnp.log(jnp.diagonal(factor, axis1=2, axis2=3))
-    return Values(location, factor.at[..., diagonal, diagonal].set(logs))
-
-
 def triangular(factor: Float[Array, "B G P P"]) -> Float[Array, "B G P P"]:
     """Return T from its free form."""
     diagonal = jnp.exp(jnp.diagonal(factor, axis1=2, axis2=3))
@@ -144,24 +125,15 @@ def _log_diagonal(factor: Float[Array, "... P P"]) -> Float[Array, ""]:
     return jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)))
 
 
-def marginals_of_values(
-    lmc: LMC, q: Gaussians
-) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return mean and variance of gamma_d(x_n) under q."""
-    variance = jnp.sum(q.factor**2, axis=3)
-    shift, variance = (
-        jnp.swapaxes(part.reshape(*lmc.mean.shape, -1), 1, 2) for part in (q.shift, variance)
-    )
-    return jnp.asarray(lmc.mean)[:, None] + shift, variance
-
-
 def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -> Weights:
     """Return q(v) = int p(v | gamma) q(gamma) dgamma: Eq. (9), (10), (15) for all inputs at once.
 
     With gamma = m + Psi v + e, e ~ N(0, s), and P = I + Psi' Psi / s, the weights given gamma are
     N(G (gamma - m), P^-1), G = P^-1 Psi' / s; under q they are N(G (mu - m), P^-1 + G S G').
     """
-    psi = _stacked_features(shape)
+    blocks, outputs, rank, size = shape.loading.shape
+    psi = jnp.einsum("bnm,bdrm->bdnrm", shape.phi, shape.loading)
+    psi = psi.reshape(blocks, outputs * shape.phi.shape[1], rank * size)
     left_out = jnp.swapaxes(shape.left_out, 1, 2).reshape(psi.shape[:2])
     scaled = jnp.swapaxes(psi / (left_out + noise[:, None])[..., None], 1, 2)
     conditional = inverse_of_product(cholesky(scaled @ psi + jnp.eye(psi.shape[2])))
@@ -169,13 +141,6 @@ def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -
     mean = jnp.einsum("bwp,bp->bw", gain, q.shift.reshape(len(psi), -1))
     spread = gain @ together(q.factor)
     return Weights(mean, conditional + spread @ jnp.swapaxes(spread, 1, 2))
-
-
-def _stacked_features(shape: Geometry) -> Float[Array, "B P W"]:
-    """Return Psi, the outputs one below the other: gamma = m + Psi v."""
-    psi = jnp.einsum("bnm,bdrm->bdnrm", shape.phi, shape.loading)
-    blocks, outputs, rows, rank, size = psi.shape
-    return psi.reshape(blocks, outputs * rows, rank * size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,7 +196,11 @@ def moments(parameters: Parameters, shared: Shared) -> tuple[Latent, Latent, Flo
     for role, free in parameters.free.items():
         if free.varies:
             lmc, q = shared.gaussians(free, parameters.values[role])
-            mean[role], variance[role] = map(flat, marginals_of_values(lmc, q))
+            shift, own = (
+                flat(jnp.swapaxes(part.reshape(*lmc.mean.shape, -1), 1, 2))
+                for part in (q.shift, jnp.sum(q.factor**2, axis=3))
+            )
+            mean[role], variance[role] = lmc.constant(len(shared.inputs)) + shift, own
             divergence += q.divergence
         else:
             mean[role] = free.constant(len(shared.inputs))
@@ -252,20 +221,14 @@ def samples(roles: Roles, terms: tuple[Terms, ...], key: Key[Array, ""], count: 
     return nodes
 
 
-def noisy_bound(
-    parameters: Parameters, shared: Shared, key: Key[Array, ""], count: int
+def bound(
+    parameters: Parameters, shared: Shared, key: Key[Array, ""] | None = None, count: int = 0
 ) -> Float[Array, ""]:
-    """Return the ELBO with E_q[log p(y | gamma)] estimated by the mean over samples."""
-    mean, variance, divergence = moments(parameters, shared)
-    nodes = samples(parameters.free, shared.terms, key, count)
-    return elbo(shared.terms, mean, variance, nodes, divergence)
-
-
-@eqx.filter_jit
-def exact_bound(parameters: Parameters, shared: Shared) -> Float[Array, ""]:
-    """Return the ELBO with its expectation by quadrature: what the noisy ones estimate."""
+    """Return the ELBO, its expectation by quadrature, or over samples if there is a key."""
     mean, variance, divergence = moments(parameters, shared)
     nodes = quadrature({role: lmc.varies for role, lmc in parameters.free.items()})
+    if key is not None:
+        nodes = samples(parameters.free, shared.terms, key, count)
     return elbo(shared.terms, mean, variance, nodes, divergence)
 
 
@@ -285,7 +248,7 @@ def take_step(
     learn: bool,
 ) -> tuple[Parameters, Any, Float[Array, ""]]:
     """Take one gradient step; return the parameters, RMSprop's state and the bound before it."""
-    value, slope = jax.value_and_grad(noisy_bound)(parameters, shared, key, samples)
+    value, slope = jax.value_and_grad(bound)(parameters, shared, key, samples)
     if not learn:
         slope = slope._replace(free=jax.tree.map(jnp.zeros_like, slope.free))
     downhill = jax.tree.map(jnp.negative, slope)
@@ -328,10 +291,17 @@ def held_out_score(
     return total
 
 
-def _terms(model: Model, observations: Observations) -> tuple[Terms, ...]:
-    """Sort the observed cells by likelihood and kind."""
-    roles = {role: lmc.outputs for role, lmc in model.priors.items()}
-    return collect_terms(observations, model.likelihoods, roles)
+@eqx.filter_jit
+def starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
+    """Return q of one role, equal to the prior of each of the groups."""
+    joint = covariance(lmc, shared.inputs, shared.jitter)
+    points = joint.shape[1] // groups
+    location = jnp.zeros((len(joint), groups, points))
+    if shared.whitened:
+        return Values(location, jnp.zeros((*location.shape, points)))
+    factor, diagonal = cholesky(separate(joint, groups)), np.arange(points)
+    logs = jnp.log(jnp.diagonal(factor, axis1=2, axis2=3))
+    return Values(location, factor.at[..., diagonal, diagonal].set(logs))
 
 
 class Run:
@@ -339,9 +309,8 @@ class Run:
 
     def __init__(self, task: Task, settings: SVISettings, jitter: float) -> None:
         self.task, self.settings = task, settings
-        terms = _terms(task.model, task.observations)
-        inputs = jnp.asarray(task.inputs)
-        self.shared = Shared(inputs, terms, jnp.asarray(jitter), settings.whitened)
+        inputs, own = jnp.asarray(task.inputs), jnp.asarray(jitter)
+        self.shared = Shared(inputs, task.terms, own, settings.whitened)
         self.key, self.score_key = jax.random.split(jax.random.key(settings.seed))
         self.trace: list[float] = []
         self.scores: list[float] = []
@@ -352,19 +321,23 @@ class Run:
     def _start(self) -> Parameters:
         """Return the task's hyper-parameters, with q at the prior."""
         free = {role: to_free(lmc) for role, lmc in self.task.model.priors.items()}
-        values = {}
+        values, one = {}, self.settings.stacked
         for role, lmc in self.task.model.priors.items():
             if lmc.varies:
-                groups = 1 if self.settings.stacked else lmc.mean.shape[1]
-                values[role] = _starting_values(lmc, self.shared, groups)
+                values[role] = starting_values(lmc, self.shared, 1 if one else lmc.mean.shape[1])
         return jax.tree.map(jnp.asarray, Parameters(free, values))
 
     def run(self) -> str:
         """Step until the score settles; return how it ended. The best parameters are kept."""
-        most = self.settings.max_iterations
+        most, learning_rate = self.settings.max_iterations, jnp.asarray(self.settings.learning_rate)
         try:
             for iteration in range(1, most + 1):
-                self._step()
+                self.key, own = jax.random.split(self.key)
+                choices = (learning_rate, self.settings.samples, self.settings.learn)
+                self.parameters, self.memory, value = take_step(
+                    self.parameters, self.memory, own, self.shared, *choices
+                )
+                self.trace.append(float(value))
                 if not np.isfinite(self.trace[-1]):
                     return "diverged"
                 self.task.progress("fitting", iteration, most, self.trace[-1])
@@ -376,15 +349,6 @@ class Run:
             self._settled()
             return "interrupted"
         return "out of iterations"
-
-    def _step(self) -> None:
-        """Take one step with a key of its own."""
-        self.key, own = jax.random.split(self.key)
-        choices = (jnp.asarray(self.settings.learning_rate), self.settings.samples)
-        self.parameters, self.memory, value = take_step(
-            self.parameters, self.memory, own, self.shared, *choices, self.settings.learn
-        )
-        self.trace.append(float(value))
 
     def _settled(self) -> bool:
         """Compute the score, keep the parameters if they are the best, and tell whether to stop."""
@@ -402,15 +366,9 @@ class Run:
             return float(np.mean(self.trace[-self.settings.check_every :]))
         inputs, observations = self.settings.validation
         posterior = to_posterior(self.task, self.parameters, self.shared)
-        terms = _terms(self.task.model, observations)
+        held_out = dataclasses.replace(self.task, observations=observations, held_out=None)
         # The same samples at every check, so that scores differ by the parameters only.
-        return float(held_out_score(posterior, jnp.asarray(inputs), terms, self.score_key))
-
-
-@eqx.filter_jit
-def _starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
-    """Return q of one role at its prior."""
-    return starting_values(covariance(lmc, shared.inputs, shared.jitter), groups, shared.whitened)
+        return float(held_out_score(posterior, jnp.asarray(inputs), held_out.terms, self.score_key))
 
 
 def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, FitResult]:
@@ -424,11 +382,11 @@ def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, Fit
             if status != "diverged" or len(run.trace) > 1:
                 break
         posterior = to_posterior(task, run.best, run.shared)
-        bound = float(exact_bound(run.best, run.shared))
-    return posterior, _result(run, status, bound)
+        value = float(eqx.filter_jit(bound)(run.best, run.shared))
+    return posterior, _result(run, status, value)
 
 
-def _result(run: Run, status: str, bound: float) -> FitResult:
+def _result(run: Run, status: str, value: float) -> FitResult:
     """Return how the fit ended."""
     settings, steps = run.settings, len(run.trace)
     score = "bound" if settings.validation is None else "log density of the validation data"
@@ -443,4 +401,4 @@ def _result(run: Run, status: str, bound: float) -> FitResult:
     }[status]
     jitter = float(run.shared.jitter)
     notes = () if jitter == JITTERS[0] else (f"The prior needed a jitter of {jitter:.0e}.",)
-    return FitResult(status, message, bound, tuple(run.trace), hyper_steps=steps, notes=notes)
+    return FitResult(status, message, value, tuple(run.trace), hyper_steps=steps, notes=notes)

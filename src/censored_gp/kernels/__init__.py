@@ -10,6 +10,7 @@ RBF(lengthscale='3h', columns=('time',)) + Linear(scale=None, columns=('price',)
 """
 
 from censored_gp.kernels.base import (
+    KERNELS,
     Combination,
     Kernel,
     Product,
@@ -28,6 +29,7 @@ from censored_gp.kernels.stationary import (
 )
 
 __all__ = [
+    "KERNELS",
     "RBF",
     "Combination",
     "Constant",

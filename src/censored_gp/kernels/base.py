@@ -13,7 +13,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -26,6 +26,9 @@ from censored_gp.data.inputs import Columns, duration_hours, phase, spread
 
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
 OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]
+
+KERNELS: dict[str, type[Kernel]] = {}
+"""Every kernel class by its name; a class is entered by being defined."""
 
 
 def _as_leaf(value: Any) -> Any:
@@ -73,8 +76,8 @@ def hyperparameter(
 class Kernel(eqx.Module):
     """k(x, z) for one pair of rows; the base class does the batching, the columns and the units.
 
-    A subclass is entered in `Kernel.registry` by being defined, so that models that use it can be
-    saved and loaded.
+    A subclass is entered in `KERNELS` by being defined, so that models that use it can be saved
+    and loaded.
 
     >>> from censored_gp.kernels import RBF, Periodic
     >>> Periodic("1d", columns="time") * RBF("7d", columns="time")
@@ -83,12 +86,9 @@ class Kernel(eqx.Module):
 
     columns: Any = eqx.field(default=None, static=True, kw_only=True, converter=_as_columns)
 
-    registry: ClassVar[dict[str, type[Kernel]]] = {}
-    """Every kernel class by its name."""
-
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        Kernel.registry[cls.__name__] = cls
+        KERNELS[cls.__name__] = cls
 
     @abstractmethod
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
