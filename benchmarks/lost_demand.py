@@ -1,6 +1,6 @@
 """Lost demand against the truth, in simulated worlds of several kinds and many seeds.
 
-    python benchmarks/lost_demand.py [--seeds 6] [--only TEXT] [--folder FOLDER]
+    python -m benchmarks.lost_demand [--seeds 6] [--only TEXT] [--folder FOLDER]
 
 Of each world and model: the mean over seeds of estimated over true lost demand (all outputs
 together) with its standard error and the least and most of it, how many of the 90 % intervals, one
@@ -13,17 +13,18 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from censored_gp import simulate
 from censored_gp.estimator import presets
 from censored_gp.kernels import RBF, Kernel, Matern12, Periodic
-from censored_gp.paper.runs import Row, Settings, Study, complete, good
+from reproduction.study import Settings, Study, complete, finished
 
 FORGETFUL: tuple[Kernel, ...] = (
     Periodic("1d", columns="time"),
@@ -46,34 +47,24 @@ class Case:
     kernels: tuple[Kernel, ...] | None = None
     with_returns: bool = False
     """Whether bikes that were brought back are outputs, too."""
-    side: str = "right"
-    """What models take censored counts for."""
 
 
 def _bikes(days: int, **settings: Any) -> Callable[[int], Any]:
     return lambda seed: simulate.bike_share(days=days, seed=seed, **settings)
 
 
-BOTH, EITHER = ("MOCGP", "HMOCGP"), "share_or_limit"
+BOTH = ("MOCGP", "HMOCGP")
 CASES = {
     "bikes, 14 days": Case(_bikes(14)),
     "bikes, 28 days": Case(_bikes(28), models=BOTH),
     "bikes, 56 days": Case(_bikes(56)),
     "bikes, 14 days, supply independent of demand": Case(_bikes(14, returns_follow_demand=False)),
     "bikes, 28 days, supply independent of demand": Case(_bikes(28, returns_follow_demand=False)),
-    "bikes, 14 days, a share or a limit": Case(_bikes(14), side=EITHER),
-    "bikes, 28 days, a share or a limit": Case(_bikes(28), side=EITHER),
-    "bikes, 28 days, supply independent of demand, a share or a limit": Case(
-        _bikes(28, returns_follow_demand=False), side=EITHER
-    ),
     "bikes, 28 days, short memory": Case(_bikes(28), "poisson", kernels=FORGETFUL),
     "bikes, 28 days, short memory, returns are outputs": Case(
         _bikes(28), "poisson", kernels=FORGETFUL, with_returns=True
     ),
     "shop, 120 days": Case(lambda seed: simulate.shop(days=120, seed=seed), models=BOTH),
-    "shop, 120 days, a share or a limit": Case(
-        lambda seed: simulate.shop(days=120, seed=seed), side=EITHER
-    ),
     "car parks, 28 days": Case(
         lambda seed: simulate.car_park(days=28, seed=seed), "gaussian", models=BOTH
     ),
@@ -89,7 +80,7 @@ def run(settings: Settings) -> dict[str, float]:
         seen = np.hstack([seen, world.returned])
         censored = np.hstack([censored, np.zeros_like(censored)])
     model = getattr(presets, settings["model"])(case.family, case.kernels)
-    model.fit(world.inputs(), seen, censored=censored, side=case.side)
+    model.fit(world.inputs(), seen, censored=censored)
     truth = (world.demand - world.observed).sum(axis=0)
     rows = list(model.lost_demand(by="output", samples=400, random_state=0))[: len(truth)]
     inside = [row["lost_low"] <= t <= row["lost_high"] for row, t in zip(rows, truth, strict=True)]
@@ -115,19 +106,18 @@ def _label(name: str, model: str) -> str:
     return f"{name} | {CASES[name].family} {model}"
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: pd.DataFrame) -> str:
     """Return a Markdown table of runs, a line for each world and model."""
     lines = [
         "| world | model | estimated / true lost demand | least to most "
         "| 90 % intervals that hold the truth | seconds |",
         "|---|---|---|---|---|---|",
     ]
-    for label in dict.fromkeys(_label(row["case"], row["model"]) for row in rows):
-        own = [row for row in rows if _label(row["case"], row["model"]) == label]
-        ratio, inside, core = (np.array([row[name] for row in own]) for name in STUDY.results)
-        error = ratio.std(ddof=1) / np.sqrt(len(ratio)) if len(ratio) > 1 else np.nan
-        found = f"{ratio.mean():.2f} ± {error:.2f} | {ratio.min():.2f} to {ratio.max():.2f}"
-        lines.append(f"| {label} | {found} | {inside.mean():.0%} | {np.median(core):.0f} |")
+    for (name, model), own in rows.groupby(["case", "model"], sort=False):
+        ratio, inside, core = (own[result] for result in STUDY.results)
+        found = f"{ratio.mean():.2f} ± {ratio.sem():.2f} | {ratio.min():.2f} to {ratio.max():.2f}"
+        label = _label(str(name), str(model))
+        lines.append(f"| {label} | {found} | {inside.mean():.0%} | {core.median():.0f} |")
     return "\n".join(lines)
 
 
@@ -142,8 +132,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as nowhere:
         folder = chosen.folder or Path(nowhere)
         rows = complete(STUDY, wanted(chosen.only, chosen.seeds), folder, jobs=chosen.jobs)
-    print(table(good(rows)))
-    for row in rows:
+    print(table(finished(rows)))
+    for row in rows.to_dict("records"):
         if row["error"]:
             print(f"failed: {row['case']}, {row['model']}, seed {row['seed']}: {row['error']}")
 

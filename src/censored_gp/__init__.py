@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from censored_gp import datasets, kernels, likelihoods, simulate
+    from censored_gp import datasets, kernels, likelihoods
     from censored_gp.data.observations import Observations
+    from censored_gp.datasets import simulated as simulate
     from censored_gp.estimator.analysis.compare import compare
     from censored_gp.estimator.censored_gp import CensoredGP
     from censored_gp.estimator.persistence import load
@@ -51,7 +52,7 @@ def __getattr__(name: str) -> Any:
         if name == "metrics":
             from censored_gp.prediction import metrics as module
         elif name == "simulate":
-            import censored_gp.simulate as module
+            from censored_gp.datasets import simulated as module
         else:
             return import_module(f"censored_gp.{name}")
         return module
