@@ -31,7 +31,7 @@ from censored_gp.inference.fisher import (
 )
 from censored_gp.inference.model_search import ROLE, Growth, grown, lacking
 from censored_gp.inference.posterior import Posterior, Sites
-from censored_gp.inference.result import FitResult, Progress, Task, silent
+from censored_gp.inference.result import FitResult, Progress, Task
 from censored_gp.model.compilation import Scalar, blas_threads_for, compiled_for_arrays
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
@@ -154,9 +154,9 @@ class State(NamedTuple):
     """One point of a climb, with the evaluation of the bound there."""
 
     problem: Problem
-    jitter: float
     free: Roles
     sites: dict[str, Sites]
+    jitter: float
     evaluation: Evaluation
     value: float
     gradient: Vector
@@ -251,7 +251,7 @@ class Climb:
         if not np.all(np.isfinite(gradient)):
             value = -np.inf
         self.trace.append(value)
-        return State(self.problem, self.jitter, free, sites, found, value, gradient)
+        return State(self.problem, free, sites, self.jitter, found, value, gradient)
 
     def run(
         self,
@@ -336,36 +336,6 @@ class Climb:
         self.calm = self.calm + 1 if calm else 0
 
 
-def climb(
-    problem: Problem,
-    free: Roles,
-    sites: dict[str, Sites],
-    settings: NaturalSettings,
-    progress: Progress = silent,
-    first_jitter: float = FIRST_JITTER,
-    known: State | None = None,
-    look: Callable[[State], bool] | None = None,
-) -> tuple[State, FitResult]:
-    """Maximise the ELBO from given free hyper-parameters, with a larger jitter if that diverges.
-
-    `known` is the evaluation at the start and at the first jitter; `known`, `look` see `Climb.run`.
-    """
-    order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
-    jitter = first_jitter
-    while True:
-        run = Climb(problem, settings, jitter, many_share(free))
-        with blas_threads_for(order):
-            state, status = run.run(free, sites, progress, known, look)
-        known = None
-        if status != "diverged" or 10 * jitter > LARGEST_JITTER:
-            break
-        jitter = 10 * jitter
-    raised = jitter > first_jitter and status != "diverged"
-    notes = (f"The kernel matrices needed a jitter of {jitter:.0e}.",) if raised else ()
-    steps = run.site_steps, run.hyper_steps
-    return state, FitResult(status, MESSAGES[status], state.value, tuple(run.trace), *steps, notes)
-
-
 def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior, FitResult]:
     """Fit the task's model."""
     climbs = Climbs(task, settings or NaturalSettings())
@@ -420,42 +390,49 @@ class Climbs:
             # Sites stand for the likelihood: those that suit one start nearly suit the next.
             sites = ends[0].sites if ends else starting_sites(free, problem)
             steps = min(settings.warm_up, LATER_WARM_UP) if ends else settings.warm_up
-            warm_up = dataclasses.replace(settings, max_iterations=steps, learn=False)
             try:
-                end, result = climb(problem, free, sites, warm_up, task.progress)
+                ends.append(self.climb(problem, free, sites, warm_up=steps))
             except KeyboardInterrupt:
                 if not ends:
                     raise
                 self.results[-1] = _ended(self.results[-1], "interrupted")
-                break
-            ends.append(end)
-            self.results.append(result)
-            if result.status == "interrupted":
+            if self.results[-1].status == "interrupted":
                 break
         return max(ends, key=lambda end: end.value)
 
     def climb(
         self,
-        start: State,
-        problem: Problem | None = None,
-        free: Roles | None = None,
+        problem: Problem,
+        free: Roles,
+        sites: dict[str, Sites],
+        jitter: float = FIRST_JITTER,
+        known: State | None = None,
         look: Callable[[State], bool] | None = None,
+        warm_up: int | None = None,
     ) -> State:
-        """Climb from a state; another problem or other hyper-parameters keep its sites."""
+        """Maximise the ELBO from given free hyper-parameters; raise the jitter if that diverges.
+
+        ``warm_up`` is a number of site steps, with the hyper-parameters held. `known` is the
+        evaluation at the start and at the first jitter; for `look` see `Climb.run`.
+        """
         settings = dataclasses.replace(self.settings, max_iterations=self.left)
-        end, result = climb(
-            problem or start.problem,
-            free or start.free,
-            start.sites,
-            settings,
-            self.task.progress,
-            start.jitter,
-            start if problem is None and free is None else None,
-            look,
-        )
-        self.results.append(result)
-        self.left -= result.site_steps
-        return end
+        if warm_up is not None:
+            settings = dataclasses.replace(settings, max_iterations=warm_up, learn=False)
+        order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
+        first_jitter = jitter
+        while True:
+            run = Climb(problem, settings, jitter, many_share(free))
+            with blas_threads_for(order):
+                state, status = run.run(free, sites, self.task.progress, known, look)
+            if status != "diverged" or 10 * jitter > LARGEST_JITTER:
+                break
+            known, jitter = None, 10 * jitter
+        raised = jitter > first_jitter and status != "diverged"
+        notes = (f"The kernel matrices needed a jitter of {jitter:.0e}.",) if raised else ()
+        how = status, MESSAGES[status], state.value, tuple(run.trace)
+        self.results.append(FitResult(*how, run.site_steps, run.hyper_steps, notes))
+        self.left -= run.site_steps if warm_up is None else 0
+        return state
 
     def climb_and_grow(self) -> None:
         """Climb; where the means turn out to lack a kernel, anew with it, if that leads higher."""
@@ -470,12 +447,14 @@ class Climbs:
             growth.extend([] if found is None else [found])
             return bool(growth)
 
-        self.best = narrow = self.climb(start, look=look if spare else None)
+        at_start = start.problem, start.free, start.sites, start.jitter
+        self.best = narrow = self.climb(*at_start, start, look if spare else None)
         if not growth or self.over:
             return
         before = self.results[-1]
         free = start.free | {ROLE: grown(start.free[ROLE], growth[0])}
-        wide = self.climb(narrow, self.task.problem(self.model(free)), free)
+        problem = self.task.problem(self.model(free))
+        wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
             self.best = wide
         elif self.over:
@@ -483,7 +462,8 @@ class Climbs:
             status = "interrupted" if interrupted else "out of iterations"
             self.results.append(_ended(before, status))
         else:
-            self.best = self.climb(narrow)
+            at_narrow = narrow.problem, narrow.free, narrow.sites, narrow.jitter
+            self.best = self.climb(*at_narrow, narrow)
 
     def refine(self) -> None:
         """Climb on with more inducing inputs while too few carry the fitted kernels.
@@ -496,7 +476,7 @@ class Climbs:
             finer = self.task.problem(self.model(self.best.free))
             if finer.inducing_size < WORTH_REFINING * self.best.problem.inducing_size:
                 return
-            self.best = self.climb(self.best, finer)
+            self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)
 
 
 def _ended(result: FitResult, status: str) -> FitResult:
