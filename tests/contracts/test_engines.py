@@ -26,7 +26,7 @@ def nuts(**choices) -> Any:
 CASES: dict[str, Any] = {
     "natural": (lambda: NaturalSettings(), lambda: NaturalSettings(max_iterations=2)),
     "svi": (
-        lambda: SVISettings(samples=10, learning_rate=0.01, max_iterations=600, learn=False),
+        lambda: SVISettings(samples=10, learning_rate=0.01, max_iterations=1000, learn=False),
         lambda: SVISettings(max_iterations=4),
     ),
     "nuts": (
