@@ -22,7 +22,7 @@ from censored_gp.likelihoods.quantiles import Density, Tails, invert
 from censored_gp.likelihoods.special.interval import log_difference
 from censored_gp.likelihoods.support import Support
 from censored_gp.likelihoods.truncation import bound_tails
-from censored_gp.model.compilation import AnyArray, coarse, compiled, pad_last, shapes, slices
+from censored_gp.model.compilation import AnyArray, bucket, compiled, pad, shapes, slices
 
 MOST_COMPONENTS = 2**16
 """Components times cells of which a question is asked at once: the temporaries fit a cache."""
@@ -290,10 +290,10 @@ def answers(
         size = cells.stop - cells.start
         room = shape - size
         values, cut, own = (
-            tuple(pad_last(a[..., cells], room) for a in each)
+            tuple(pad(a[..., cells], room, axis=-1) for a in each)
             for each in (gamma, bounds, arguments)
         )
-        share = pad_last(mass[:, cells], room) if own_mass else mass
+        share = pad(mass[:, cells], room, axis=-1) if own_mass else mass
         found = _ask(likelihood, values, share, cut, kind, question, own)
         parts.append([np.asarray(part)[:size] for part in found])
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
@@ -311,7 +311,7 @@ def weighed(
     for cells in chunks:
         size = cells.stop - cells.start
         room = shape - size
-        values, cut = (tuple(pad_last(a[..., cells], room) for a in e) for e in (gamma, bounds))
+        values, cut = (tuple(pad(a[..., cells], room, axis=-1) for a in e) for e in (gamma, bounds))
         parts.append(np.asarray(_weigh(likelihood, values, mass, cut))[:, :size])
     return np.concatenate(parts, axis=1)
 
@@ -334,7 +334,7 @@ def drawn_cells(
     for cells in slices(total, MOST_COMPONENTS):
         key, own = jax.random.split(key)
         size = cells.stop - cells.start
-        room = coarse(min(total, MOST_COMPONENTS)) - size
-        values, cut = (tuple(pad_last(a[cells], room) for a in each) for each in (gamma, bounds))
+        room = bucket(min(total, MOST_COMPONENTS), "predictions") - size
+        values, cut = (tuple(pad(a[cells], room) for a in each) for each in (gamma, bounds))
         parts.append(np.asarray(_draw_cells(likelihood, own, values, cut))[:size])
     return np.concatenate(parts)

@@ -166,3 +166,9 @@ def steed(coefficients: Callable[[Float[Array, ""]], Pair], first: Batch) -> Bat
         return (n < MAXIMUM_STEPS) & jnp.any(jnp.abs(change) > TOLERANCE * jnp.abs(total))
 
     return lax.while_loop(unfinished, step, (0.0, first, first, first))[3]
+
+
+def safe_sqrt(s: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return √s, with derivative zero instead of infinity at s = 0."""
+    positive = s > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, s, 1.0)), 0.0)
