@@ -176,8 +176,8 @@ REFUSED = {
         Y,
         settings={"kernels": {"noise": RBF()}},
     ),
-    "not a kernel": Call(["found 'rbf' for role 'mean'"], X, Y, settings={"kernels": "rbf"}),
-    "no kernel": Call([r"found \[\] for role 'mean'"], X, Y, settings={"kernels": []}),
+    "not a kernel": Call(["got 'rbf' for role 'mean'"], X, Y, settings={"kernels": "rbf"}),
+    "no kernel": Call([r"got \[\] for role 'mean'"], X, Y, settings={"kernels": []}),
     "unknown engine": Call(["engine: found 'em'. Accepted are"], X, Y, settings={"engine": "em"}),
     "unknown setting": Call(
         ["engine_settings: found 'steps'. The engine 'natural' has 'max_iter"],
@@ -238,7 +238,7 @@ def test_it_is_refused_before_any_computing(call, monkeypatch):
 
 
 def test_a_period_of_zero_is_refused_at_once():
-    with pytest.raises(ValueError, match=r"Periodic: period is 0\. Accepted is a positive"):
+    with pytest.raises(ValueError, match=r"`period` of Periodic .*got 0"):
         Periodic(0)
 
 

@@ -65,9 +65,9 @@ from censored_gp.estimator.summary import (
     describe,
     prior_correlation,
 )
-from censored_gp.inference import Report, Task, infer
+from censored_gp.inference import FitResult, Task, infer
 from censored_gp.inference.model_search import best_fit
-from censored_gp.inference.posterior import Posterior, Seen, Sites
+from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model import starting_values
 from censored_gp.model.compilation import float64, keep_compiled_programs
@@ -366,7 +366,7 @@ class Answers(BaseEstimator):
         self,
         inputs: Float[np.ndarray, "N C"],
         bounds: Observations | None = None,
-        seen: Seen | None = None,
+        seen: TrainingSites | None = None,
     ) -> Prediction:
         return Prediction(self.posterior_, self.units_, inputs, self.output_names_, bounds, seen)
 
@@ -951,7 +951,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
     ----------
     posterior_ : Posterior
         Fitted hyper-parameters and the distribution of the latent functions.
-    report_ : Report
+    report_ : FitResult
         How the fit ended, in words, with the trace of the bound.
     elbo_ : float
         The evidence lower bound, in the outputs' own units.
@@ -1174,7 +1174,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         targets.same_outputs(observations, data.observations.names)
         return inputs, targets.within_support(observations, data.likelihoods)
 
-    def _keep(self, data: _Data, report: Report) -> None:
+    def _keep(self, data: _Data, report: FitResult) -> None:
         """Keep what was learned, and warn where it is not what a user would expect."""
         self.columns_, self.observations_ = data.columns, data.observations
         self.output_names_ = data.observations.names
@@ -1215,7 +1215,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         return self.summary() if hasattr(self, "posterior_") else repr(self)
 
 
-def _in_own_units(report: Report, units: Units, seen: Observations) -> Report:
+def _in_own_units(report: FitResult, units: Units, seen: Observations) -> FitResult:
     """Return the report with the bound in the outputs' own units.
 
     An exact cell has log p(y) = log p(y in the unit of the model) - log(scale); probabilities of

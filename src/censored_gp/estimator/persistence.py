@@ -64,7 +64,7 @@ HOMES = {
     "model.lmc": ("Nugget", "LMC"),
     "model.inducing": ("Inducing",),
     "inference.posterior": ("DrawnPosterior", "Posterior", "Weights", "Sites"),
-    "inference.result": ("Report",),
+    "inference.result": ("FitResult",),
     "inference.natural": ("NaturalSettings",),
     "inference.svi": ("SVISettings",),
     "inference.nuts": ("NutsSettings",),

@@ -44,10 +44,9 @@ def coregionalization(
     for role, lmc in model.priors.items():
         for block, outputs in enumerate(np.reshape(lmc.outputs, np.shape(lmc.mean))):
             own = tuple(names[d] for d in outputs)
-            for kernel, mixing in zip(lmc.kernels, lmc.mixing, strict=True):
-                a = np.asarray(mixing[block])
+            for kernel, matrices in zip(lmc.kernels, lmc.coregionalization, strict=True):
                 words = repr(_of_block(kernel, block).named(columns))
-                found.append(Coregionalization(role, words, own, a @ a.T))
+                found.append(Coregionalization(role, words, own, np.asarray(matrices[block])))
     return tuple(found)
 
 
@@ -69,8 +68,7 @@ def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D 
 
 def _total(lmc: LMC) -> Float[np.ndarray, "D D"]:
     """Return sum_q B_q over all outputs of a role; outputs in different blocks are independent."""
-    a = [np.asarray(mixing) for mixing in lmc.mixing]
-    return np.asarray(block_diag(*np.sum([np.einsum("bdr,ber->bde", e, e) for e in a], axis=0)))
+    return np.asarray(block_diag(*np.sum(lmc.coregionalization, axis=0)))
 
 
 def paper_name(estimator: Any) -> str:

@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import Any
 
 from censored_gp.inference.posterior import Posterior
-from censored_gp.inference.result import Report, Task
+from censored_gp.inference.result import FitResult, Task
 
 ENGINES = ("natural", "svi", "nuts")
 """Each is a module of this package with ``fit(task, settings) -> (posterior, report)``."""
 
-__all__ = ["ENGINES", "Report", "Task", "infer"]
+__all__ = ["ENGINES", "FitResult", "Task", "infer"]
 
 
-def infer(engine: str, task: Task, settings: Any = None) -> tuple[Posterior, Report]:
+def infer(engine: str, task: Task, settings: Any = None) -> tuple[Posterior, FitResult]:
     """Run an engine by name, with settings of its own kind or its defaults."""
     if engine not in ENGINES:
         raise ValueError(f"found engine={engine!r}; accepted are {', '.join(map(repr, ENGINES))}")
