@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from threadpoolctl import threadpool_limits
 
-from censored_gp.data.observations import Observations, odds_of_limits
+from censored_gp.data.observations import Observations
 from censored_gp.datasets import (
     CensoredDemand,
     four_stations,
@@ -210,9 +210,7 @@ def _seen(settings: Settings, data: CensoredDemand, rows: slice) -> Observations
     seen = data.observations(rows)
     if settings["data"] not in UNTOLD:
         return seen
-    sure = settings["data"].endswith("share")
-    odds = np.zeros((1, 1)) if sure else odds_of_limits(seen.lower, seen.is_right)
-    return dataclasses.replace(seen, is_share=seen.is_right, limit_odds=odds)
+    return dataclasses.replace(seen, is_share=seen.is_right)
 
 
 def _of_censored_hours(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
 from censored_gp.plotting.parts import words_of
 from censored_gp.plotting.style import colours_on, new_axes
 

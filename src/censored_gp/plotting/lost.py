@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censored_gp.data.tables import open_table, plain
+from censored_gp.data.tables import read_table
 from censored_gp.plotting.style import colours_on, new_axes
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def columns_of_table(table: Any) -> dict[str, np.ndarray]:
     if isinstance(table, list):
         names = table[0] if table else ()
         return {name: np.array([row[name] for row in table]) for name in names}
-    opened = open_table(table)
-    return {str(name): plain(opened.raw(name, "Column")) for name in opened.labels}
+    opened = read_table(table)
+    return {name: opened.column(name, "Column").values for name in opened.names}
 
 
 def plot_lost_demand(

@@ -10,8 +10,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from censored_gp.data.errors import listed
 from censored_gp.data.inputs import Columns
-from censored_gp.data.tables import listed
 from censored_gp.inference.posterior import Posterior
 from censored_gp.kernels import Kernel
 from censored_gp.model.compilation import in_float64

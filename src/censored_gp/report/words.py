@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
 from censored_gp.estimator.summary import paper_name
 from censored_gp.plotting.parts import words_of
 from censored_gp.report.facts import Facts
@@ -82,14 +82,12 @@ def _bounds(facts: Facts) -> str:
     words = {
         "right": "{} recorded values are only a lower bound: the truth was at least that.",
         "share": "Of these, {} are a random share of the truth: counting stopped at some moment.",
-        "either": "Of these, {} may be a limit or a random share of the truth.",
         "left": "{} recorded values are only an upper bound: the truth was at most that.",
         "interval": "{} values are known to lie between two bounds.",
         "missing": "{} values are missing.",
     }
     counts = {kind: int(own.sum()) for kind, own in known.counts().items()}
-    counts["either"] = int(known.is_share_or_limit.sum())
-    counts["share"] = int(known.is_share.sum()) - counts["either"]
+    counts["share"] = int(known.is_share.sum())
     found = [text.format(f"{counts[kind]:,}") for kind, text in words.items() if counts[kind]]
     if not found:
         return "All values were seen exactly."
@@ -170,9 +168,9 @@ def _arguments(model: Any) -> list[str]:
     given = {"outputs": list(layout.outputs), "time": layout.time, "inputs": list(layout.inputs)}
     if layout.long:
         given |= {"outputs": layout.value, "by": layout.by}
-    spec = {name: getattr(layout.spec, name) for name in ("censored", "capacity", "lower", "upper")}
-    if layout.spec.side != "right":
-        spec["side"] = layout.spec.side
+    spec = {name: getattr(layout, name) for name in ("censored", "capacity", "lower", "upper")}
+    if layout.side != "right":
+        spec["side"] = layout.side
     given |= spec
     return ["table"] + [f"{name}={value!r}" for name, value in given.items() if value]
 
