@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from censored_gp.estimator.analysis.lost_demand import WEEKDAYS
+from censored_gp.data.time import WEEKDAYS
 from censored_gp.report import charts, words
 from censored_gp.report.bundle import javascript
 from censored_gp.report.facts import EVERY, Facts
