@@ -265,15 +265,13 @@ def read_table(data: Any, noun: str = "Table") -> Table:
 
 
 def _from_pandas(frame: Any, noun: str) -> pa.Table:
-    try:
-        # The index is kept as columns, so that rows can be taken from it.
-        return pa.Table.from_pandas(frame, preserve_index=True)
-    except (pa.ArrowException, TypeError):
-        mixed = [name for name in frame.columns if frame[name].dtype == object]
-    arrow = pa.Table.from_pandas(frame.drop(columns=mixed), preserve_index=True)
-    for name in mixed:
+    objects = [name for name in frame.columns if frame[name].dtype == object]
+    # The index is kept as columns, so that rows can be taken from it.
+    arrow = pa.Table.from_pandas(frame.drop(columns=objects), preserve_index=True)
+    index = [name for name in arrow.column_names if name not in frame.columns]
+    for name in objects:
         arrow = arrow.append_column(name, from_objects(list(frame[name]), name, noun))
-    return arrow
+    return arrow.select([*frame.columns, *index])
 
 
 def _from_mapping(data: Mapping[Any, Any], noun: str) -> pa.Table:
@@ -291,10 +289,9 @@ def to_arrow(values: Any, name: str = "", noun: str = "Column") -> Any:
         return values
     series = nw.from_native(values, series_only=True, allow_series=True, pass_through=True)
     if isinstance(series, nw.Series):
-        try:
-            return series.to_arrow()
-        except (pa.ArrowException, TypeError):
-            values = series.to_list()
+        # pyarrow would take a number among days for a day.
+        objects = series.dtype == nw.Object
+        return from_objects(series.to_list(), name, noun) if objects else series.to_arrow()
     array = as_array(values, noun)
     if array.ndim != 1:
         raise DataError(f"got an array of shape {array.shape}. It must be flat.", noun, name)
@@ -309,8 +306,9 @@ def to_arrow(values: Any, name: str = "", noun: str = "Column") -> Any:
 def as_array(data: Any, noun: str) -> Shaped[np.ndarray, "..."]:
     """Return data as a numpy array, missing where it is masked."""
     if isinstance(data, np.ma.MaskedArray):
-        masked: Any = data.astype(np.float64 if data.dtype.kind in "biuf" else object)
-        return masked.filled(np.nan if masked.dtype.kind == "f" else None)
+        times = data.dtype.kind == "M"
+        masked: Any = data if times else data.astype(np.float64)
+        return masked.filled(np.datetime64("NaT") if times else np.nan)
     try:
         return np.asarray(data)
     except ValueError as error:  # numpy's way to refuse rows of different lengths
