@@ -255,7 +255,7 @@ ASKED = {
     "NaN": (lambda m: m.predict([[np.nan]]), "Input 'x0', row 0: got NaN"),
     "times": (
         lambda m: m.predict(np.array([["2024-01-01"]], "M8[D]")),
-        "got times.*numbers",
+        "got times.*no times",
     ),
     "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "accepted are numbers between 0 and 1"),
     "percent": (lambda m: m.interval(X, 95), "probability: found 95. .* 95% is 0.95"),
@@ -265,7 +265,7 @@ ASKED = {
         r"Output 'y', row 2: got from 3 to inf.*log_probability",
     ),
     "a dict of numbers": (lambda m: m.cdf(X, {"y": 1.0}), "Output 'y'.*must be flat"),
-    "ragged values": (lambda m: m.cdf(X, [[1], [1, 2]]), "Outputs: got rows of unequal length"),
+    "ragged values": (lambda m: m.cdf(X, [[1], [1, 2]]), "Output: got rows of unequal length"),
     "other rows": (lambda m: m.score(X, Y[:-1]), r"outputs of shape \(5, 1\)"),
     "other outputs": (lambda m: m.cdf(X, np.ones((6, 2))), r"outputs of shape \(6, 2\)"),
 }

@@ -143,7 +143,7 @@ def read_training(
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
     _check_roles(table, names, others, time, by)
-    given = dict(zip(GIVEN, (censored, capacity, lower, upper, side), strict=True))
+    given: dict[str, Any] = dict(zip(GIVEN, (censored, capacity, lower, upper, side), strict=True))
     lasting = {name: _lasting(each) for name, each in given.items()}
     with _located(table):
         table = _with_times(table, time, by)

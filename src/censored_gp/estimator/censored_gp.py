@@ -392,6 +392,7 @@ class Answers(BaseEstimator):
     def _cells(self, y: Any, prediction: Prediction, X: Any, rows: Rows | None) -> Cells:
         """Return values of outputs as rows and columns; one number stands for all cells."""
         if y is None and rows is not None:
+            assert self.layout_ is not None
             return frames.values_of(X, self.layout_, rows, prediction.shape)
         if y is not None and (isinstance(y, float | int) or getattr(y, "shape", None) == ()):
             return np.full(prediction.shape, float(y))
@@ -618,7 +619,7 @@ class Forecasts(Answers):
         row, name = np.arange(size), str(self._time_label(when.place))
         if layout is not None and layout.long:
             row, labels = np.repeat(row, len(layout.outputs)), [str(layout.value)]
-            columns = {layout.by: np.array(layout.outputs * size)}
+            columns = {str(layout.by): np.array(layout.outputs * size)}
             parts = [[part.reshape(-1) for part in cells]]
         else:
             columns, labels = {}, list(map(str, self._labels()))
