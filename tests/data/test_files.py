@@ -95,7 +95,7 @@ def test_columns_that_nobody_asked_for_may_hold_anything(write):
 
 def test_inputs_are_numbers_or_words_and_outputs_have_names(write):
     table = read_file(write("s,a,x,w\n 07,1,0.5,dry\n8,2,,wet\n"))
-    assert table.labels("s") == ["07", "8"]
+    assert table.labels("s").tolist() == ["07", "8"]
     assert table.column("w", "Input").values.tolist() == ["dry", "wet"]
     np.testing.assert_array_equal(table.numbers("x", "Input"), [0.5, np.nan])
     with pytest.raises(DataError, match="row 1: got no value"):

@@ -21,7 +21,7 @@ from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.files import open_table
 from censored_gp.data.inputs import Columns
 from censored_gp.data.observations import Observations, Seen, from_cells
-from censored_gp.data.tables import Table, aware_times, from_arrow, is_missing, to_arrow
+from censored_gp.data.tables import Table, aware_times, from_arrow, to_arrow
 from censored_gp.data.time import to_utc
 
 Whole = Int[np.ndarray, " K"]
@@ -376,7 +376,7 @@ def _codes(inputs: Table, name: str) -> Whole:
     """Return whole numbers that are equal where the values of a column are, in their order."""
     array = inputs.array(name, "Input")
     values = from_arrow(array, name, "Input").values
-    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    missing = array.is_null(nan_is_null=True).to_numpy()
     refuse(missing, name, "Input", "got no value. Drop the row or fill in the value.")
     if pa.types.is_timestamp(array.type):
         # Instants: in autumn the wall clock shows an hour twice.
