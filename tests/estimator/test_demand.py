@@ -10,7 +10,7 @@ import pytest
 
 from censored_gp import CensoredGP, Observations, load, simulate
 from censored_gp.data.inputs import read_inputs
-from censored_gp.data.layout import Spec, read_training
+from censored_gp.data.layout import read_training
 from censored_gp.estimator.analysis import lost_demand as demand
 from censored_gp.estimator.censored_gp import LATEST
 from censored_gp.kernels import RBF, Periodic
@@ -203,7 +203,7 @@ def test_a_column_of_a_long_table_has_labels_of_its_own_for_each_cell(world, fra
     twin = CensoredGP("poisson", heteroscedastic=False)
     twin.__dict__ |= vars(model)
     read = read_training(long, "n", by="station", time="time", inputs="rain",
-                         spec=Spec(censored="full"))  # fmt: skip
+                         censored="full")  # fmt: skip
     twin.layout_, twin._rows = read.layout, read.rows
     twin.observations_ = read.observations
     order = list(world.names) == list(read.observations.names)

@@ -36,21 +36,19 @@ from sklearn.utils.validation import check_is_fitted
 from censored_gp.data import layout as frames
 from censored_gp.data import time as ahead
 from censored_gp.data import validation as targets
+from censored_gp.data.errors import listed, refuse
 from censored_gp.data.inputs import Columns
-from censored_gp.data.layout import Layout, Rows, Spec, placed, read_training
+from censored_gp.data.layout import Layout, Rows, placed, read_training
 from censored_gp.data.observations import Observations, within_steps
 from censored_gp.data.tables import (
-    Opened,
     ResultTable,
+    Table,
     build,
-    first_problem,
     group_labels,
+    interval_suffixes,
     is_table,
-    listed,
-    names_of_ends,
-    open_table,
+    read_table,
     times_like,
-    zone_rules,
 )
 from censored_gp.estimator import persistence as files
 from censored_gp.estimator import settings as checks
@@ -323,7 +321,8 @@ class Answers(BaseEstimator):
         from sklearn.metrics import r2_score
 
         prediction = self.predict_distribution(X)
-        truth = self._truth(X, y, Spec(censored, capacity, lower, upper, side))
+        given = {"censored": censored, "capacity": capacity, "lower": lower, "upper": upper}
+        truth = self._truth(X, y, given | {"side": side})
         self._check_alike(truth, prediction)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
         each = [
@@ -333,13 +332,12 @@ class Answers(BaseEstimator):
         ]
         return float(np.mean(each)) if each else float("nan")
 
-    def _truth(self, X: Any, y: Any, spec: Spec) -> Observations:
-        said = (spec.censored, spec.lower, spec.upper, spec.capacity)
+    def _truth(self, X: Any, y: Any, spec: dict[str, Any]) -> Observations:
         if y is None and self.layout_ is not None and is_table(X):
-            anew = any(each is not None for each in said)
-            layout = dataclasses.replace(self.layout_, spec=spec) if anew else self.layout_
+            anew = any(spec[name] is not None for name in spec if name != "side")
+            layout = dataclasses.replace(self.layout_, **spec) if anew else self.layout_
             return frames.read_truth(X, layout)
-        return targets.read_targets(y, *said, spec.side)
+        return targets.read_targets(y, **spec)
 
     def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
         """Return the distribution at new inputs, and the rows of the table they came in, if any."""
@@ -356,7 +354,7 @@ class Answers(BaseEstimator):
         if rows.output is not None:
             # Rows of a long table share their inputs; what is drawn for them must be joint.
             matrix, place = np.unique(matrix, axis=0, return_inverse=True)
-            rows = Rows(rows.keys, place.reshape(-1)[rows.row], rows.output)
+            rows = Rows(rows.index, place.reshape(-1)[rows.row], rows.output)
         return matrix, rows
 
     def _matrix(self, X: Any) -> Float[np.ndarray, "N C"]:
@@ -394,6 +392,7 @@ class Answers(BaseEstimator):
     def _cells(self, y: Any, prediction: Prediction, X: Any, rows: Rows | None) -> Cells:
         """Return values of outputs as rows and columns; one number stands for all cells."""
         if y is None and rows is not None:
+            assert self.layout_ is not None
             return frames.values_of(X, self.layout_, rows, prediction.shape)
         if y is not None and (isinstance(y, float | int) or getattr(y, "shape", None) == ()):
             return np.full(prediction.shape, float(y))
@@ -413,14 +412,15 @@ class Answers(BaseEstimator):
 
 def _refuse_censored(values: Observations) -> None:
     """Refuse bounds where values are asked for."""
-    problem = first_problem(~(values.is_exact | values.is_missing), values.names, "Output")
-    if problem:
-        row, d, place = problem
-        raise ValueError(
-            f"{place}: found from {values.lower[row, d]:g} to {values.upper[row, d]:g}. Accepted "
-            "are values. For bounds use predict_distribution(X).log_probability(lower, upper), or "
-            "metrics.nlpd."
-        )
+    refuse(
+        ~(values.is_exact | values.is_missing),
+        values.names,
+        "Output",
+        lambda row, d: (
+            f"got from {values.lower[row, d]:g} to {values.upper[row, d]:g}. There must be values."
+        ),
+        "For bounds ask log_probability.",
+    )
 
 
 SCENARIOS = 12
@@ -619,12 +619,12 @@ class Forecasts(Answers):
         row, name = np.arange(size), str(self._time_label(when.place))
         if layout is not None and layout.long:
             row, labels = np.repeat(row, len(layout.outputs)), [str(layout.value)]
-            columns = {layout.by: np.array(layout.outputs * size)}
+            columns = {str(layout.by): np.array(layout.outputs * size)}
             parts = [[part.reshape(-1) for part in cells]]
         else:
             columns, labels = {}, list(map(str, self._labels()))
             parts = [[part[:, d] for part in cells] for d in range(len(labels))]
-        ends = ("", *names_of_ends(labels, [name, *map(str, columns)]))
+        ends = ("", *interval_suffixes(labels, [name, *map(str, columns)]))
         for label, each in zip(labels, parts, strict=True):
             columns |= {f"{label}{end}": part for end, part in zip(ends, each, strict=True)}
         time = self._like_own_times(when.wall, when.instant, when.place, row)
@@ -635,11 +635,10 @@ class Forecasts(Answers):
     ) -> Any:
         """Return new times in the way in which the training table has its own."""
         zone, rows = self.columns_.zones[place], self._rows
-        make = None if self.layout_ is None else self.layout_.make
         own = None
         if rows is not None and self.layout_ is not None and self.layout_.time is not None:
-            own = rows.keys.column(self.layout_.time)
-        return times_like(own, make, wall[row], instant[row], zone)
+            own = rows.index.array(self.layout_.time, "Time")
+        return times_like(own, wall[row], instant[row], zone)
 
     def _starts(self, walls: Shaped[np.ndarray, " W"]) -> Any:
         """Return the starts of windows in the way in which the training table has its times."""
@@ -647,18 +646,17 @@ class Forecasts(Answers):
         zone = self.columns_.zones[place]
         instants = walls
         if zone is not None:
-            rules = zone_rules(zone)
-            instants = np.array([ahead.in_utc(wall, rules) for wall in walls])
+            instants = ahead.to_utc(walls, zone)
         return self._like_own_times(walls, instants, place, np.arange(len(walls)))
 
     def _by_index(self, table: Any, time: str) -> Any:
         """Return a table of pandas by its time, if that was the index of the training table."""
         layout, rows = self.layout_, self._rows
-        if layout is None or layout.make != "pandas" or rows is None:
+        if layout is None or layout.backend != "pandas" or rows is None:
             return table
-        if layout.time is None or layout.time in rows.keys.labels:
+        if layout.time is None or layout.time in rows.index.names:
             return table
-        return table.set_index(time).rename_axis(index=rows.keys.index[0])
+        return table.set_index(time).rename_axis(index=rows.index.native().index.name)
 
     def _fixed(self, random_state: Any) -> Any:
         """Return a seed that is the same every time, unless the user wants another."""
@@ -668,7 +666,9 @@ class Forecasts(Answers):
     def _table(self, columns: dict[str, Any]) -> Any:
         """Return columns as a table of the make of the training data."""
         return (
-            ResultTable.of(columns) if self.layout_ is None else build(self.layout_.make, columns)
+            ResultTable.of(columns)
+            if self.layout_ is None
+            else build(self.layout_.backend, columns)
         )
 
     def _labels(self) -> tuple[Any, ...]:
@@ -836,7 +836,7 @@ class Questions(Forecasts):
             return matrix
         names = [str(label) for label in self._labels()]
         columns = {name: matrix[:, d] for d, name in enumerate(names)}
-        return build(self.layout_.make, {self._output_label(): np.array(names), **columns})
+        return build(self.layout_.backend, {self._output_label(): np.array(names), **columns})
 
     def summary(self) -> str:
         """Return what was fitted, to what, and how it went, in words.
@@ -872,18 +872,16 @@ class Questions(Forecasts):
             labels = self._per_cell(group_labels(table, name))
         elif name in self.columns_.groups:
             values = self.columns_.values(name, self._inputs)
-            labels = group_labels(open_table({name: values}), name)
+            labels = group_labels(read_table({name: values}), name)
         else:
             return None
         shape = self.observations_.shape
         return labels if labels.ndim == 2 else np.broadcast_to(labels[:, None], shape)
 
-    def _table_with(self, name: str) -> Opened | None:
+    def _table_with(self, name: str) -> Table | None:
         """Return the training table, or what a file kept of it, if it has a column."""
         assert self._rows is not None
-        whole, keys = self._rows.table, self._rows.keys
-        for native in (whole, keys.table() if keys.labels else None):
-            table = None if native is None else open_table(native)
+        for table in (self._rows.table, self._rows.index):
             if table is not None and table.has(name):
                 return table
         return None
@@ -1066,7 +1064,7 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         lower, upper : array like y, optional
             Bounds instead of flags. An end that is not given, or NaN, is y itself; where y is
             missing too it is open.
-        side : {"right", "left", "share", "share_or_limit"}
+        side : {"right", "left", "share"}
             What a flag of 1 or True means: "at least" the value; below a detection limit, "at
             most"; or, of counts, that counting stopped at a random moment, so that the value is a
             random share of the truth. If it may be that or a limit, "share_or_limit".
@@ -1081,7 +1079,8 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         [False, False, True, True, False, False]
         """
         settings = self._settings()
-        spec = Spec(censored, capacity, lower, upper, side)
+        spec = {"censored": censored, "capacity": capacity, "lower": lower, "upper": upper}
+        spec |= {"side": side}
         given = {"by": by, "time": time, "inputs": inputs}
         return self._fit(self._read(X, y, outputs, given, spec), settings)
 
@@ -1124,18 +1123,18 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
             self.engine, self.max_iterations, self.engine_settings, self.random_state
         )
 
-    def _read(self, X: Any, y: Any, outputs: Any, given: dict[str, Any], spec: Spec) -> _Data:
+    def _read(
+        self, X: Any, y: Any, outputs: Any, given: dict[str, Any], spec: dict[str, Any]
+    ) -> _Data:
         """Read and check the data; everything that can be wrong with them is found here."""
         if outputs is None:
             checks.refuse_without_outputs(given)
             inputs, columns = checks.validated_inputs(self, X)
-            observations = targets.read_targets(
-                y, spec.censored, spec.lower, spec.upper, spec.capacity, spec.side
-            )
+            observations = targets.read_targets(y, **spec)
             layout = rows = None
         else:
             checks.refuse_y(y)
-            layout, rows, named, observations = read_training(X, outputs, spec=spec, **given)
+            layout, rows, named, observations = read_training(X, outputs, **given, **spec)
             with placed(layout, rows):
                 inputs, columns = checks.validated_inputs(self, named)
         targets.same_rows(observations, inputs)
@@ -1149,7 +1148,11 @@ class CensoredGP(Questions, RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Put inputs and observations together as the likelihoods see them."""
         observations.require_observed()
         likelihoods = checks.likelihood_of_each(self.likelihood, observations.names)
-        seen = observations if self.use_censoring else targets.as_seen(observations, likelihoods)
+        seen = (
+            observations
+            if self.use_censoring
+            else targets.ignore_censoring(observations, likelihoods)
+        )
         seen = targets.within_support(seen, likelihoods)
         return _Data(inputs, columns, observations, likelihoods, seen)
 

@@ -29,13 +29,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 import censored_gp
+from censored_gp.data.tables import Table
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import keep_compiled_programs
 
 FORMAT = "censored-gp model"
 
 
-VERSION = 1
+VERSION = 2
 """Raised when older releases could not read, or would misread, what is written."""
 
 
@@ -57,8 +58,7 @@ HOMES = {
     ),
     "likelihoods.links": ("Exp", "ExpAboveOne", "Identity", "Logistic", "Softplus"),
     "data.inputs": ("Columns",),
-    "data.layout": ("Layout", "Rows", "Spec"),
-    "data.tables": ("Kept",),
+    "data.layout": ("Layout", "Rows"),
     "data.observations": ("Observations",),
     "model.model": ("Model", "Units"),
     "model.lmc": ("Nugget", "LMC"),
@@ -273,6 +273,9 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
         return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
     if isinstance(value, np.generic | np.ndarray | jax.Array):
         return _encode_array(value, where, arrays)
+    if isinstance(value, Table):
+        content = _encode_array(value.to_bytes(), where, arrays)
+        return {KIND: "table", "content": content, "backend": value.backend}
     if type(value) in (tuple, list):
         items = [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
         return items if type(value) is list else {KIND: "tuple", "items": items}
@@ -378,6 +381,9 @@ _DECODERS = {
     "scalar": _decode_array,
     "text": _decode_text,
     "object": _decode_object,
+    "table": lambda value, arrays: Table.from_bytes(
+        _decode(value["content"], arrays), value["backend"]
+    ),
 }
 
 

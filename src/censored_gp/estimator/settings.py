@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from censored_gp.data.errors import listed
 from censored_gp.data.inputs import Columns, read_inputs
-from censored_gp.data.tables import is_missing, listed, shape_of
+from censored_gp.data.tables import Table, is_missing, shape_of
 from censored_gp.inference import ENGINES
 from censored_gp.likelihoods import Likelihood, as_likelihood
 from censored_gp.model.starting_values import (
@@ -34,7 +35,7 @@ def validated_inputs(
     """
     _refuse_unreadable(X)
     shape = shape_of(X, "Input")
-    if isinstance(X, Mapping) or len(shape) == 1:
+    if isinstance(X, Mapping | Table) or len(shape) == 1:
         return _flat_or_mapping(estimator, X, columns)
     if len(shape) == 2 and shape[1] == 0:
         raise ValueError(
@@ -66,7 +67,7 @@ def refuse_y(y: Any) -> None:
 def _flat_or_mapping(
     estimator: Any, X: Any, columns: Columns | None
 ) -> tuple[Float[np.ndarray, "N C"], Columns]:
-    if not isinstance(X, Mapping) and not any(read_inputs(X)[1].is_time):
+    if not isinstance(X, Mapping | Table) and not any(read_inputs(X)[1].is_time):
         raise ValueError(
             f"Expected 2D array, got 1D array instead: {len(X)} number(s) as inputs. Reshape your "
             "data with .reshape(-1, 1) if it has one column, .reshape(1, -1) if it has one row."

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 import censored_gp
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
 from censored_gp.estimator.analysis.compare import MODELS, compare
 from censored_gp.estimator.analysis.diagnose import of_censoring
 from censored_gp.estimator.summary import kernel_labels, paper_name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,9 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from censored_gp.data.layout import Spec
+from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import listed
 from censored_gp.estimator import presets
 from censored_gp.estimator.analysis.diagnose import CrossPrediction, cross_predict, hold_out, scored
 from censored_gp.estimator.censored_gp import CensoredGP
@@ -107,8 +105,8 @@ def check_data(models: Sequence[CensoredGP], X: Any, y: Any, known: dict[str, An
         # The fit says it again.
         warnings.simplefilter("ignore")
         given = {name: known.get(name) for name in ("by", "time", "inputs")}
-        fields = [field.name for field in dataclasses.fields(Spec)]
-        spec = Spec(**{name: known[name] for name in fields if name in known})
+        fields = ("censored", "capacity", "lower", "upper", "side")
+        spec = {name: known[name] for name in fields if name in known}
         for model in models:
             model._read(X, y, known.get("outputs"), given, spec)
 

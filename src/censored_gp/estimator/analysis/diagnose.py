@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from censored_gp.data import validation as targets
 from censored_gp.data.observations import Observations
-from censored_gp.estimator.analysis.lost_demand import WEEKDAYS
+from censored_gp.data.time import WEEKDAYS
 from censored_gp.estimator.settings import engine_settings
 from censored_gp.inference import Task, infer
 from censored_gp.inference.elbo import Problem, Terms
@@ -53,11 +53,8 @@ DAY, WEEK = 24, 168
 
 SHARE = (
     " If it is a count that stopped at a random moment of its period, say so: with a family of "
-    'counts, side="share" takes it for a share, and side="share_or_limit" for what may be one.'
+    'counts, side="share" takes it for a share.'
 )
-
-
-EITHER = " It also rests on a share being as likely as a limit."
 
 
 def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = None) -> list[str]:
@@ -68,8 +65,7 @@ def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = N
     Output 'y': 67% of its cells are censored. Its level rests more on the model than on data: ...
     """
     # What lies between two bounds speaks of the level, and so does a share, if it is one.
-    either = known.is_share_or_limit
-    hidden = (known.is_right | known.is_left) & (~known.is_share | either)
+    hidden = (known.is_right | known.is_left) & ~known.is_share
     found = []
     for d, name in enumerate(known.names):
         seen = ~known.is_missing[:, d]
@@ -82,7 +78,7 @@ def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = N
         elif times is not None and (said := _of_slots(hidden[seen, d], times[seen])):
             # Only of what is at least so much can a share have been seen.
             hint = SHARE if known.is_right[hidden[:, d], d].all() else ""
-            found.append(f"Output {name!r}: {said}{EITHER if either[:, d].any() else hint}")
+            found.append(f"Output {name!r}: {said}{hint}")
     return found
 
 
@@ -247,7 +243,7 @@ def cross_predict(
 def _refit(model: Any, hidden: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
     """Fit again without some cells."""
     likelihoods, known = model.posterior_.model.likelihoods, model.observations_
-    seen = known if use_censoring else targets.as_seen(known, likelihoods)
+    seen = known if use_censoring else targets.ignore_censoring(known, likelihoods)
     inner = model.units_.apply(targets.within_support(seen, likelihoods))
     settings = model.get_params(deep=False)
     with float64():

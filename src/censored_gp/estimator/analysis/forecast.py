@@ -7,23 +7,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from censored_gp.data.inputs import Columns, hours_since, read_inputs
-from censored_gp.data.layout import with_index
-from censored_gp.data.tables import (
-    Column,
-    Opened,
-    as_numbers,
-    is_table,
-    is_time,
-    listed,
-    open_table,
-    read_table,
-    times_of,
-)
-from censored_gp.data.time import (
-    DAY,
-    Times,
-)
+from censored_gp.data.errors import listed, refuse
+from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_kind
+from censored_gp.data.tables import Table, is_table, read_table
+from censored_gp.data.time import DAY, Times, weekday
 
 
 def scenarios(
@@ -42,10 +29,10 @@ def scenarios(
     """
     filled, open_ = _unfilled(matrix, count)
     own, days = past.astype("datetime64[D]"), ahead.astype("datetime64[D]")
-    choices, weekday = np.unique(own), _weekday(np.unique(own))
+    choices = np.unique(own)
     for day in np.unique(days):
         rows = np.flatnonzero(days == day)
-        alike = choices[weekday == _weekday(day)]
+        alike = choices[weekday(choices) == weekday(day)]
         pool = alike if len(alike) >= 2 else choices
         for k, source in enumerate(rng.choice(pool, size=count)):
             like = _nearest(past, np.flatnonzero(own == source), ahead[rows])
@@ -79,10 +66,6 @@ def _unfilled(
     """Return copies of the inputs ahead, and the columns of which something is not known."""
     unknown = np.flatnonzero(np.isnan(matrix).any(axis=0))
     return np.repeat(matrix[None], count, axis=0), unknown
-
-
-def _weekday(days: Any) -> Any:
-    return (np.asarray(days).astype(np.int64) + 3) % 7
 
 
 def _nearest(past: Times, rows: Int[np.ndarray, " K"], ahead: Times) -> Int[np.ndarray, " H"]:
@@ -126,31 +109,31 @@ def known_inputs(
             f"inputs: found {type(X).__name__}. Accepted is a data frame or a dict of columns by "
             "name."
         )
-    table = with_index(open_table(X), time)
+    table = read_table(X)
     used = _used(table, columns, time)
-    raw = {str(label): table.raw(label, "Input") for label in table.labels if str(label) in used}
-    values, _ = read_inputs({source: raw[source] for source in used}, columns.only(used))
+    values, _ = read_inputs(
+        {source: table.array(source, "Input") for source in used}, columns.only(used)
+    )
     rows = _rows(table, columns, time, wall, instant, values)
     matrix[:, [c for source in used for c in columns.groups[source]]] = values[rows]
     return matrix
 
 
-def _used(table: Opened, columns: Columns, time: Any) -> list[str]:
+def _used(table: Table, columns: Columns, time: Any) -> list[str]:
     """Return the inputs that a table has, in the order of the model."""
     accepted = [source for source in columns.groups if source != str(time)]
-    labels = set(map(str, table.labels))
-    used = [source for source in accepted if source in labels]
+    used = [source for source in accepted if table.has(source)]
     if not used:
         few = "The model has no inputs but the time: leave the table out."
         raise ValueError(
-            f"inputs: found the columns {listed(map(str, table.labels))}. "
+            f"inputs: found the columns {listed(table.names)}. "
             + (f"Accepted are some of {listed(accepted)}." if accepted else few)
         )
     return used
 
 
 def _rows(
-    table: Opened,
+    table: Table,
     columns: Columns,
     time: Any,
     wall: Times,
@@ -184,36 +167,17 @@ def _shown(time: Any) -> str:
     return str(time).replace("T", " ") if isinstance(time, np.datetime64) else f"{time:g}"
 
 
-def _instants(table: Opened, time: Any, columns: Columns) -> Shaped[np.ndarray, " K"]:
+def _instants(table: Table, time: Any, columns: Columns) -> Shaped[np.ndarray, " K"]:
     """Return the times of a table: in UTC, without a zone if the training data have none."""
     place = columns.names.index(str(time))
     zone = columns.zones[place]
-    raw = {str(time): times_of(table, time)}
-    column = read_table(raw, noun="Input", prefix="", alone="", zones=[zone and "UTC"]).columns[0]
-    _check_kind(column, columns.is_time[place], zone)
+    column = table.with_times(time).column(time, "Input", zone and "UTC")
+    require_kind(column, columns.is_time[place], zone)
     if not columns.is_time[place]:
         # To the sixth digit of a step and beyond they agree or are different times.
-        return np.round(as_numbers(column, "Input"), 9)
-    lost = np.isnat(column.values)
-    if lost.any():
-        raise ValueError(
-            f"Input {column.name!r}, row {int(np.argmax(lost))}: found a missing time. Accepted "
-            "are times in every row. Drop the row or fill in its time."
-        )
+        return np.round(column.numbers("Input"), 9)
+    refuse(np.isnat(column.values), column.name, "Input", "got a missing time.")
     return column.values.astype("datetime64[s]")
-
-
-def _check_kind(column: Column, was_time: bool, zone: str | None) -> None:
-    """Refuse times of another kind than those of the training data."""
-    found = "numbers" if not is_time(column) else "times without a zone"
-    found = f"times in zone {column.zone}" if column.zone is not None else found
-    accepted = "numbers" if not was_time else "times without a zone"
-    accepted = "times with a zone" if zone is not None else accepted
-    if is_time(column) != was_time or (column.zone is None) != (zone is None):
-        raise ValueError(
-            f"Input {column.name!r}, row 0: found {found}. Accepted are {accepted}, as in the "
-            "training data. Convert the column."
-        )
 
 
 def _refuse_disagreeing(

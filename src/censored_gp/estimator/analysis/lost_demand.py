@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.inputs import Columns, duration_hours
+from censored_gp.data.errors import listed
+from censored_gp.data.inputs import Columns
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import listed
-
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
+from censored_gp.data.time import CALENDAR, duration_hours
 
 EVERY = "all outputs"
 
@@ -162,22 +160,7 @@ def _code(values: Labels, order: Any) -> tuple[Any, Int[np.ndarray, "N D"]]:
     return distinct, code.reshape(values.shape)
 
 
-def _hours(times: Shaped[np.ndarray, " N"]) -> tuple[Int[np.ndarray, " N"], Any]:
-    return (times - times.astype("datetime64[D]")).astype("timedelta64[h]").astype(int), range(24)
-
-
-def _weekdays(times: Shaped[np.ndarray, " N"]) -> tuple[Int[np.ndarray, " N"], Any]:
-    # 1970 began on a Thursday.
-    return (times.astype("datetime64[D]").astype(np.int64) + 3) % 7, WEEKDAYS
-
-
-PARTS: Mapping[str, Any] = {
-    "output": None,
-    "hour": _hours,
-    "weekday": _weekdays,
-    "date": lambda times: (times.astype("datetime64[D]"), None),
-    "month": lambda times: (np.datetime_as_string(times, unit="M"), None),
-}
+PARTS: Mapping[str, Any] = {"output": None, **CALENDAR}
 """What cells can be grouped by: labels of the times, and their order if it is not their own."""
 
 

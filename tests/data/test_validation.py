@@ -19,7 +19,7 @@ def between(lower, upper):
 
 def taken(observations, *likelihoods):
     """The values that a model without censoring takes the records for."""
-    return targets.as_seen(observations, likelihoods).values().T.tolist()
+    return targets.ignore_censoring(observations, likelihoods).values().T.tolist()
 
 
 def test_flags_mean_what_their_side_says():
@@ -40,6 +40,13 @@ def test_bounds_join_values_whatever_their_names():
     assert targets.read_targets(None, lower=Y, upper=Y + 1).flat
 
 
+def test_a_value_outside_its_bounds_is_refused():
+    with pytest.raises(ValueError, match=r"Output 'y', row 1: got 1, .* 2 and 3"):
+        targets.read_targets([2.5, 1.0], lower=[2, 2], upper=[3, 3])
+    seen = targets.read_targets([2.5, np.nan], lower=[2, 2], upper=[3, 3])
+    assert seen.is_interval.all()
+
+
 def test_counts_are_rounded_inward_before_they_are_taken_at_their_word():
     seen = between([2.5, -INF, 2.5, 3.0, -INF], [INF, 2.5, 6.5, 3.0, INF])
     np.testing.assert_array_equal(taken(seen, Poisson()), [[3, 2, 4, 3, np.nan]])
@@ -56,16 +63,16 @@ def test_a_bound_where_no_value_can_be_is_taken_for_none():
 @pytest.mark.parametrize("ends", [(2.2, 2.8), (2.5, 2.5), (-INF, -1.0)])
 def test_what_is_impossible_is_impossible_at_its_word_too(ends):
     seen = between([ends[0]], [ends[1]])
-    for read in (targets.as_seen, targets.within_support):
-        with pytest.raises(ValueError, match=r"Output 'y', row 0: found .* Poisson accepts"):
+    for read in (targets.ignore_censoring, targets.within_support):
+        with pytest.raises(ValueError, match=r"Output 'y', row 0: got .* Poisson accepts"):
             read(seen, (Poisson(),))
 
 
 def test_outputs_of_another_order_are_refused_and_other_names_are_not():
     swapped = Observations.exact({"b": [1.0], "a": [2.0]})
-    with pytest.raises(ValueError, match=r"found 'b', 'a'\. Accepted are .*'a', 'b'"):
+    with pytest.raises(ValueError, match=r"got 'b', 'a'\. .*'a', 'b'"):
         targets.same_outputs(swapped, ("a", "b"))
-    with pytest.raises(ValueError, match=r"found 'b', 'a'\. Accepted are .*: 'y'"):
+    with pytest.raises(ValueError, match=r"got 'b', 'a'\. .* 'y'"):
         targets.same_outputs(swapped, ("y",))
     targets.same_outputs(swapped, ("truth_b", "truth_a"))
     targets.same_outputs(swapped, ("b", "a"))
