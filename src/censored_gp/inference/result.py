@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from censored_gp.data.observations import Observations
-from censored_gp.inference.elbo import Problem, Roles, collect_terms, pad_rows
+from censored_gp.inference.elbo import Problem, Roles, Terms, collect_terms, pad_rows
 from censored_gp.kernels import Kernel
 from censored_gp.model.lmc import LMC, scale_lengthscales
 from censored_gp.model.model import Model, choose_inducing
@@ -67,16 +67,26 @@ class Task:
     spare: tuple[Kernel, ...] = ()
     """Kernels of the means of which one may be taken up, if what was observed asks for it."""
     progress: Progress = silent
+    held_out: Bool[np.ndarray, "N D"] | None = None
+    """Cells without weight. They keep their places, so that all folds of a cross-validation share
+    a compiled program."""
 
     def problem(self, model: Model) -> Problem:
         """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
         roles = {role: lmc.outputs for role, lmc in model.priors.items()}
+        terms = collect_terms(self.observations, model.likelihoods, roles)
         return Problem(
             pad_rows(self.inputs),
             choose_inducing(model, self.inputs, self.tolerance, self.most_inducing),
-            collect_terms(self.observations, model.likelihoods, roles),
+            tuple(self._without_held_out(part, roles[part.roles[0]]) for part in terms),
             np.asarray(len(self.inputs)),
         )
+
+    def _without_held_out(self, part: Terms, outputs: tuple[int, ...]) -> Terms:
+        if self.held_out is None:
+            return part
+        held_out = self.held_out[part.row, np.array(outputs)[part.column[:, 0]]]
+        return dataclasses.replace(part, weight=part.weight * ~held_out)
 
     def with_priors(self, priors: Roles) -> Model:
         """Return the model with other hyper-parameters."""
