@@ -1,6 +1,7 @@
 # Every target does its own set-up: python3 (>= 3.11) and make are all that must be there.
 PYTHON ?= python3
 BIN := .venv/bin
+VENV := .venv/.demo
 READY := .venv/.ready
 QUICK_TO_COMPILE := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
@@ -12,16 +13,20 @@ help:  ## Say what there is to make
 
 setup: $(READY)  ## Create .venv and install the package with its tools
 
-$(READY): pyproject.toml
+$(VENV): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; say which: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	@# Older pips know no dependency groups.
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	@touch $@
+
+$(READY): $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	@touch $@
 
-demo: $(READY)  ## Fit HMOCGP to a bike share that runs out of bikes; print a table, draw a figure
+demo: $(VENV)  ## Fit HMOCGP to a bike share that runs out of bikes; print a table, draw a figure
 	$(BIN)/censored-gp demo
 
 test: $(READY) lint docs  ## All checks: lint, types, tests, docs
@@ -47,7 +52,7 @@ screenshot: $(READY)  ## Make the picture of the report in docs/images (needs Ch
 	$(BIN)/python docs/screenshot.py
 
 bench: $(READY)  ## Run every benchmark
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python -m benchmarks.$$(basename $$script .py) || exit 1; done
 
 clean:  ## Remove what make has made
 	rm -rf .venv site out .pytest_cache .ruff_cache

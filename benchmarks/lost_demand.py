@@ -1,6 +1,6 @@
 """Lost demand against the truth, in simulated worlds of several kinds and many seeds.
 
-    python benchmarks/lost_demand.py [--seeds 6] [--only TEXT] [--folder FOLDER]
+    python -m benchmarks.lost_demand [--seeds 6] [--only TEXT] [--folder FOLDER]
 
 Of each world and model: the mean over seeds of estimated over true lost demand (all outputs
 together) with its standard error and the least and most of it, how many of the 90 % intervals, one
@@ -13,17 +13,18 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from censored_gp import simulate
 from censored_gp.estimator import presets
 from censored_gp.kernels import RBF, Kernel, Matern12, Periodic
-from censored_gp.paper.runs import Row, Settings, Study, complete, good
+from reproduction.study import Settings, Study, complete, finished
 
 FORGETFUL: tuple[Kernel, ...] = (
     Periodic("1d", columns="time"),
@@ -115,19 +116,18 @@ def _label(name: str, model: str) -> str:
     return f"{name} | {CASES[name].family} {model}"
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: pd.DataFrame) -> str:
     """Return a Markdown table of runs, a line for each world and model."""
     lines = [
         "| world | model | estimated / true lost demand | least to most "
         "| 90 % intervals that hold the truth | seconds |",
         "|---|---|---|---|---|---|",
     ]
-    for label in dict.fromkeys(_label(row["case"], row["model"]) for row in rows):
-        own = [row for row in rows if _label(row["case"], row["model"]) == label]
-        ratio, inside, core = (np.array([row[name] for row in own]) for name in STUDY.results)
-        error = ratio.std(ddof=1) / np.sqrt(len(ratio)) if len(ratio) > 1 else np.nan
-        found = f"{ratio.mean():.2f} ± {error:.2f} | {ratio.min():.2f} to {ratio.max():.2f}"
-        lines.append(f"| {label} | {found} | {inside.mean():.0%} | {np.median(core):.0f} |")
+    for (name, model), own in rows.groupby(["case", "model"], sort=False):
+        ratio, inside, core = (own[result] for result in STUDY.results)
+        found = f"{ratio.mean():.2f} ± {ratio.sem():.2f} | {ratio.min():.2f} to {ratio.max():.2f}"
+        label = _label(str(name), str(model))
+        lines.append(f"| {label} | {found} | {inside.mean():.0%} | {core.median():.0f} |")
     return "\n".join(lines)
 
 
@@ -142,8 +142,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as nowhere:
         folder = chosen.folder or Path(nowhere)
         rows = complete(STUDY, wanted(chosen.only, chosen.seeds), folder, jobs=chosen.jobs)
-    print(table(good(rows)))
-    for row in rows:
+    print(table(finished(rows)))
+    for row in rows.to_dict("records"):
         if row["error"]:
             print(f"failed: {row['case']}, {row['model']}, seed {row['seed']}: {row['error']}")
 

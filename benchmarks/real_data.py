@@ -10,7 +10,7 @@ the table gives how many of the 90 % intervals hold the truth, the total that wa
 true one, and the mean log density of the truth, as means over seeds with standard errors; and of
 all censored cells, whether any was imputed on the wrong side of its bound. The last column is the
 share of demand that is estimated to be lost with all censored cells, and with half of them taken
-for missing.
+for missing. The files are read from the folder that the variable `CENSORED_GP_DATA` names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cost of a fit on the paper's New York data: steps, engines, compilation, import.
 
-    python benchmarks/speed.py [steps] [engines] [compilation] [imports]
+    python -m benchmarks.speed [steps] [engines] [compilation] [imports]
 
 All comparisons are ratios of runs on one machine at one time.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from censored_gp import HMOCGP, MOCGP
 from censored_gp.datasets import new_york
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.paper.models import paper_kernels
+from reproduction.models import paper_kernels
 
 PUBLISHED_ITERATIONS = 9802
 """RMSprop iterations of the paper's published code on these data."""

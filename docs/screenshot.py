@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from censored_gp import HMOCGP, simulate
-from censored_gp.report import write_report
+from censored_gp.reporting import write_report
 
 TARGET = Path(__file__).parent / "images" / "report.png"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]

@@ -17,7 +17,7 @@ FOLDERS = ("src", "tests", "benchmarks", "docs", ".ci")
 # From the ground up: a package imports only from packages named before its own.
 LAYERS = (
     *("likelihoods", "data", "kernels", "model", "inference", "prediction", "estimator"),
-    *("simulate", "datasets", "plotting", "report", "paper", "demo", "cli", "__main__"),
+    *("datasets", "reporting", "demo", "cli", "__main__"),
 )
 
 OPTIONAL = (

@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from censored_gp.paper import synthetic, table4
-from censored_gp.paper.brief import brief
-from censored_gp.paper.runs import read_runs
+from reproduction import new_york, synthetic, tables
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
@@ -31,8 +29,7 @@ def test_what_it_shows_runs(tmp_path, monkeypatch):
 
 def test_its_table_of_results_is_that_of_the_runs():
     folder = README.parent / "docs" / "results"
-    rows = (read_runs(study, folder) for study in (synthetic.STUDY, table4.STUDY))
-    table = brief(*rows)
+    table = tables.summary(*(study.read(folder) for study in (synthetic.STUDY, new_york.STUDY)))
     assert "table 1" in table
     assert "table 4" in table
     assert table in README.read_text(encoding="utf-8")

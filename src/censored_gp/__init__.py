@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from censored_gp import datasets, kernels, likelihoods, simulate
+    from censored_gp import datasets, kernels, likelihoods
     from censored_gp.data.observations import Observations
+    from censored_gp.datasets import simulated as simulate
     from censored_gp.estimator.analysis.compare import compare
     from censored_gp.estimator.censored_gp import CensoredGP
     from censored_gp.estimator.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP, load
@@ -53,7 +54,7 @@ def __getattr__(name: str) -> Any:
     elif name == "likelihoods":
         import censored_gp.likelihoods as found
     elif name == "simulate":
-        import censored_gp.simulate as found
+        from censored_gp.datasets import simulated as found
     elif name == "metrics":
         from censored_gp.prediction import metrics as found
     elif name == "Observations":

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from censored_gp import simulate
+from censored_gp.datasets import simulated
 from censored_gp.estimator.presets import HMOCGP, NCGP
-from censored_gp.plotting import COLOURS, plot_observations, plot_prediction, require_matplotlib
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
+from censored_gp.reporting import COLOURS, plot_observations, plot_prediction, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ HOURS_SHOWN = 96
 class Demo:
     """A simulated world, and what two models make of what was seen of it."""
 
-    world: simulate.BikeShare
+    world: simulated.BikeShare
     training: int
     """Hours that the models have seen; those after them they have not."""
     naive: Prediction
@@ -56,7 +56,7 @@ def fit_both(
     progress: Any = False,
 ) -> Demo:
     """Simulate a world, fit both models to all but its last days, and predict all of it."""
-    world = simulate.bike_share(days=days, seed=seed)
+    world = simulated.bike_share(days=days, seed=seed)
     training = 24 * (days - unseen_days)
     inputs = world.inputs()
     seen = {name: column[:training] for name, column in inputs.items()}

@@ -197,7 +197,6 @@ def test_a_fit_can_be_repeated_on_another_table(here, run):
         ("data bike_share --samples 3", "--samples: bike_share has no such choice"),
         ("data --days 3", "--days: say which data"),
         ("predict bikes.csv", "predict: found no --load and no --train"),
-        ("reproduce table1 --engine foo", "--engine: found 'foo'. Accepted are natural, svi"),
         ("nonsense", "No such command"),
     ],
 )  # fmt: skip
@@ -348,28 +347,17 @@ def test_compare_takes_table_and_settings_from_a_model_file(here, run, asked, tm
     assert found["compare"][1]["settings"]["max_iterations"] == 4
 
 
-def test_reproduce_is_asked_for_a_table(run, monkeypatch, tmp_path):
-    from censored_gp import paper
-
-    found = []
-    monkeypatch.setattr(paper, "reproduce", lambda *given, **more: found.append((given, more)))
-    succeeded(run(COMMANDS["reproduce"].examples[0]))
-    (what, folder), settings = found[0]
-    assert (what, str(folder)) == ("table1", "out")
-    assert settings == {"draws": 1, "jobs": None, "engine": "natural"}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lost-demand", "forecast", "diagnose", "compare", "report"])
 def test_examples_of_long_commands_run(here, run, name):
     if name == "report":
-        pytest.importorskip("censored_gp.report")
+        pytest.importorskip("censored_gp.reporting")
     for example in COMMANDS[name].examples:
         succeeded(run(example))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["demo", "reproduce"])
+@pytest.mark.parametrize("name", ["demo"])
 def test_examples_of_the_longest_commands_run(run, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     succeeded(run(COMMANDS[name].examples[0]))
@@ -384,9 +372,9 @@ def test_report_hands_the_model_over(here, run, monkeypatch):
             Path(path).write_text("<html>", encoding="utf-8")
         return path
 
-    module = types.ModuleType("censored_gp.report")
+    module = types.ModuleType("censored_gp.reporting")
     module.write_report = write
-    monkeypatch.setitem(sys.modules, "censored_gp.report", module)
+    monkeypatch.setitem(sys.modules, "censored_gp.reporting", module)
     result = succeeded(run(COMMANDS["report"].examples[0]))
     assert asked == [(("station_1", "station_2"), "report.html")]
     assert "Report: report.html" in result.stderr

@@ -6,6 +6,7 @@ import pytest
 from censored_gp import datasets
 from censored_gp.cli.problems import BadInput
 from censored_gp.cli.worlds import WORLDS, Choice, listing, table_of
+from censored_gp.datasets.public import CensoredSeries, StationHours
 
 pytest.importorskip("pyarrow")
 
@@ -60,7 +61,7 @@ def test_trips_have_a_column_for_each_station_and_way(monkeypatch):
 
     def citibike(months, stations):
         asked.append((months, stations))
-        return datasets.StationHours(("a", "b"), TIME, CELLS, CELLS + 10)
+        return StationHours(("a", "b"), TIME, CELLS, CELLS + 10)
 
     monkeypatch.setattr(datasets, "citibike", citibike)
     table = table_of("citibike", Choice(names=["a,b"], months=["2018-06,2018-07"]))
@@ -70,13 +71,12 @@ def test_trips_have_a_column_for_each_station_and_way(monkeypatch):
 
 
 def test_what_filled_up_or_sold_out_is_flagged(monkeypatch):
-    found = datasets.LimitedDemand(("a", "b"), TIME, {}, CELLS, CELLS > 3)
+    found = CensoredSeries(("a", "b"), TIME, CELLS, CELLS > 3, "full")
     monkeypatch.setattr(datasets, "birmingham_parking", lambda names: found)
     monkeypatch.setattr(datasets, "fresh_retail", lambda store, products: found)
     parks = table_of("birmingham_parking", Choice(names=["a,b"]))
     assert parks["b_full"].to_pylist() == [False, False, True]
-    retail = table_of("fresh_retail", Choice(names=["70,81"], store=235))
-    assert retail["a_sold_out"].to_pylist() == [False, False, True]
+    assert table_of("fresh_retail", Choice(names=["70,81"], store=235)) == parks
 
 
 @pytest.mark.parametrize("name", ["citibike", "birmingham_parking", "fresh_retail"])

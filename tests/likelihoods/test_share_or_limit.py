@@ -16,7 +16,6 @@ from censored_gp.inference.elbo import collect_terms
 from censored_gp.likelihoods import COUNTS, Likelihood, Parameter, Poisson
 from censored_gp.likelihoods.partial import log_share_or_limit
 from censored_gp.prediction import metrics
-from censored_gp.report.words import _bounds
 
 pytestmark = pytest.mark.usefixtures("quickly")
 HOURS = 24 * 7

@@ -12,7 +12,7 @@ from censored_gp.cli.options import COMMANDS
 
 NAMES = (
     *("demo", "data", "fit", "predict", "impute", "lost-demand", "forecast", "required-supply"),
-    *("correlations", "diagnose", "compare", "report", "reproduce"),
+    *("correlations", "diagnose", "compare", "report"),
 )
 """The commands, in the order of the help."""
 

@@ -94,10 +94,10 @@ def _simulated(name: str, **sizes: int) -> Callable[[Choice], dict[str, Any]]:
     """
 
     def columns(choice: Choice) -> dict[str, Any]:
-        from censored_gp import simulate
+        from censored_gp.datasets import simulated
 
         chosen = {size: getattr(choice, size) or usual for size, usual in sizes.items()}
-        return getattr(simulate, name)(**chosen, seed=choice.seed or 0).table(truth=True)
+        return getattr(simulated, name)(**chosen, seed=choice.seed or 0).table(truth=True)
 
     return columns
 
@@ -106,42 +106,27 @@ def _new_york(choice: Choice) -> dict[str, Any]:
     from censored_gp import datasets
 
     world = datasets.new_york(choice.seed or 0)
-    parts = {"seen": world.observed, "censored": world.censored, "truth": world.truth}
-    return world.inputs(*world.weather) | _side_by_side(world.names, parts)
+    return world.inputs(*world.weather) | world.table(truth=True)
 
 
 def _citibike(choice: Choice) -> dict[str, Any]:
     from censored_gp import datasets
 
     months, names = choice.wanted("months", "2018-06"), choice.wanted("names", "3711,366")
-    found = datasets.citibike(months, names)
-    parts = {"pickups": found.pickups, "dropoffs": found.dropoffs}
-    return {"time": found.time} | _side_by_side(found.names, parts)
+    return datasets.citibike(months, names).table()
 
 
 def _birmingham_parking(choice: Choice) -> dict[str, Any]:
     from censored_gp import datasets
 
-    found = datasets.birmingham_parking(choice.wanted("names", "BHMBCCTHL01,BHMBCCMKT01"))
-    parts = {"seen": found.truth, "full": found.limited}
-    return found.inputs() | _side_by_side(found.names, parts)
+    return datasets.birmingham_parking(choice.wanted("names", "BHMBCCTHL01,BHMBCCMKT01")).table()
 
 
 def _fresh_retail(choice: Choice) -> dict[str, Any]:
     from censored_gp import datasets
 
     products = tuple(map(int, choice.wanted("names", "70,81")))
-    found = datasets.fresh_retail(int(choice.wanted("store", "235")[0]), products)
-    parts = {"seen": found.truth, "sold_out": found.limited}
-    return found.inputs() | _side_by_side(found.names, parts)
-
-
-def _side_by_side(names: tuple[str, ...], parts: dict[str, Any]) -> dict[str, Any]:
-    """Return a column for each output and part."""
-    # Imported when it is needed: the help of a command must not wait for numpy.
-    from censored_gp.simulate.world import side_by_side
-
-    return side_by_side(names, **parts)
+    return datasets.fresh_retail(int(choice.wanted("store", "235")[0]), products).table()
 
 
 def _simulation(text: str, name: str, **sizes: int) -> World:

@@ -1,68 +1,27 @@
-"""Real data sets, read from a folder or downloaded: none of them comes with the package.
+"""Data to try models on: simulated worlds, the paper's New York stations, and public downloads.
 
-The folder is that of the environment variable `FOLDER_VARIABLE`. `NEW_YORK_FILE` is the paper's
-file; of its rows from `NEW_YORK_START` on, `NEW_YORK_SPLIT` are for training, validation and test.
+`simulated` holds worlds whose truth is known (`censored_gp.simulate` is that module), `new_york`
+the paper's stations and its rule of censoring, `public` data sets with real censoring, `download`
+the folder and the files. No real data come with the package: they are read from `data_folder()`,
+or downloaded to it. The names below may be imported from here. Nothing here loads JAX.
 
 >>> from censored_gp import datasets
->>> datasets.FOLDER_VARIABLE, datasets.NEW_YORK_FILE
-('CENSORED_GP_DATA', 'citibike_3711_366_2018.csv.gz')
->>> datasets.NEW_YORK_START, datasets.NEW_YORK_SPLIT
-('2018-06-01T00', (732, 293, 440))
+>>> datasets.NEW_YORK_FILE
+'citibike_3711_366_2018.csv.gz'
 """
 
-from censored_gp.datasets.areas import car_parks, hub_pairs, hubs
-from censored_gp.datasets.demand import (
-    CensoredDemand,
-    LimitedDemand,
-    censor,
-    probability_of_running_out,
-    with_independent_limits,
-)
-from censored_gp.datasets.download import cache_folder, fetch
-from censored_gp.datasets.folder import FOLDER_VARIABLE, data_folder
-from censored_gp.datasets.public import birmingham_parking, fresh_retail
-from censored_gp.datasets.stations import (
-    NEW_YORK_FILE,
-    NEW_YORK_SPLIT,
-    NEW_YORK_START,
-    new_york,
-    new_york_2016,
-    station_pairs,
-    two_stations,
-)
-from censored_gp.datasets.trips import (
-    StationHours,
-    citibike,
-    count_trips,
-    four_stations,
-    with_partner,
-)
+from censored_gp.datasets.download import data_folder, fetch
+from censored_gp.datasets.new_york import NEW_YORK_FILE, CensoredDemand, censor, new_york
+from censored_gp.datasets.public import birmingham_parking, citibike, fresh_retail
 
 __all__ = [
-    "FOLDER_VARIABLE",
     "NEW_YORK_FILE",
-    "NEW_YORK_SPLIT",
-    "NEW_YORK_START",
     "CensoredDemand",
-    "LimitedDemand",
-    "StationHours",
     "birmingham_parking",
-    "cache_folder",
-    "car_parks",
     "censor",
     "citibike",
-    "count_trips",
     "data_folder",
     "fetch",
-    "four_stations",
     "fresh_retail",
-    "hub_pairs",
-    "hubs",
     "new_york",
-    "new_york_2016",
-    "probability_of_running_out",
-    "station_pairs",
-    "two_stations",
-    "with_independent_limits",
-    "with_partner",
 ]

@@ -1,41 +1,35 @@
-"""Files from the web: kept in a folder, checked, and resumed where a download broke off."""
+"""Where data files lie, how they are downloaded, and how their tables are read."""
 
-import contextlib
-import json
+from __future__ import annotations
+
 import os
-import shutil
-import urllib.request
-from collections.abc import Callable, Iterator
+import sys
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError, URLError
+from typing import IO, Any
 
-__all__ = ["NotThere", "cache_folder", "fetch"]
+import numpy as np
+from jaxtyping import Shaped
 
-CACHE_VARIABLE = "CENSORED_GP_DOWNLOADS"
-CHECKSUMS = "checksums.json"
-CHUNK = 1 << 20
-PARTIAL = 206
-OUT_OF_RANGE = 416
-MISSING = (403, 404)
-
-Tell = Callable[[int, int | None], None]
-"""Told how many bytes are there and how many there will be."""
+FOLDER_VARIABLE = "CENSORED_GP_DATA"
+"""This environment variable names the folder of data files."""
+RETRIES = 2
+"""A download that failed is tried again so many times."""
 
 
-class NotThere(FileNotFoundError):
-    """An address at which there is no file."""
+def data_folder() -> Path:
+    """Return the folder of data files, to which downloads go as well.
 
+    It is the one that the environment variable `CENSORED_GP_DATA` names, or else
+    `censored-gp/downloads` in the user's cache.
 
-def cache_folder() -> Path:
-    """Return the folder for downloads; the variable `CENSORED_GP_DOWNLOADS` names another.
-
-    >>> cache_folder().name
-    'downloads'
+    >>> import os
+    >>> os.environ["CENSORED_GP_DATA"] = "."
+    >>> str(data_folder())
+    '.'
+    >>> del os.environ["CENSORED_GP_DATA"]
     """
-    named = os.environ.get(CACHE_VARIABLE)
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return Path(named) if named else home / "censored-gp" / "downloads"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get(FOLDER_VARIABLE) or cache / "censored-gp" / "downloads")
 
 
 def fetch(
@@ -48,118 +42,38 @@ def fetch(
 ) -> Path:
     """Download a file unless it is there already, check it, and return its path.
 
-    `checksum` is the file's SHA-256. Without one, that of the first download is written down in
-    `checksums.json` beside the file, and holds from then on. A download that breaks off leaves a
-    `.part`, and the next one goes on from there, if the server can.
+    `name` is what the file is called in the folder. `checksum` is its SHA-256; a file that differs
+    is downloaded again, and refused if it still does.
 
-    >>> import tempfile
-    >>> source, kept = Path(tempfile.mkdtemp()) / "a.csv", Path(tempfile.mkdtemp())
-    >>> _ = source.write_text("x")
-    >>> fetch(source.as_uri(), folder=kept).read_text()
-    'x'
+    >>> fetch("https://example.org/demand.csv").name  # doctest: +SKIP
+    'demand.csv'
     """
-    pooch = _pooch()
-    folder = folder or cache_folder()
     name = name or address.rsplit("/", 1)[-1]
-    known = checksum or _known(folder).get(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    download = _Resuming(folder / f"{name}.part", progress)
-    try:
-        path = Path(pooch.retrieve(address, known, name, folder, downloader=download))
-    except ValueError as wrong:
-        download.part.unlink(missing_ok=True)
-        raise ValueError(
-            f"{address}: the file is not the one expected ({wrong}). If it was changed at the "
-            f"source on purpose, remove {name!r} from {folder / CHECKSUMS} and download again."
-        ) from None
-    if known is None:
-        _write_down(folder, name, pooch.file_hash(str(path)))
-    return path
+    registry, urls = {name: checksum}, {name: address}
+    folder = folder or data_folder()
+    files = import_pooch().create(folder, "", registry=registry, urls=urls, retry_if_failed=RETRIES)
+    return Path(files.fetch(name, progressbar=progress and sys.stderr.isatty()))
 
 
-class _Resuming:
-    """A downloader for pooch that keeps what has come, and goes on from there."""
-
-    def __init__(self, part: Path, progress: bool) -> None:
-        self.part, self.progress = part, progress
-
-    def __call__(
-        self, address: str, output_file: str, pooch: Any, check_only: bool = False
-    ) -> None:
-        with _bar(self.part.stem, self.progress) as tell:
-            _continue(address, self.part, tell)
-        shutil.move(self.part, output_file)
-
-
-def _continue(address: str, part: Path, tell: Tell) -> None:
-    """Append to a partial file what is missing of it."""
-    there = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(address)
-    if there:
-        request.add_header("Range", f"bytes={there}-")
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            # A server that does not know ranges sends all of it.
-            resumes = getattr(answer, "status", None) == PARTIAL
-            _append(answer, part, there if resumes else 0, tell)
-    except HTTPError as problem:
-        if problem.code == OUT_OF_RANGE:
-            return
-        if problem.code in MISSING:
-            raise NotThere(f"{address}: there is no such file ({problem.code}).") from None
-        raise
-    except URLError as problem:
-        if isinstance(problem.reason, FileNotFoundError):
-            raise NotThere(f"{address}: there is no such file.") from None
-        raise ConnectionError(
-            f"{address}: not reached ({problem.reason}). What has come is kept; try again."
-        ) from None
-
-
-def _append(answer: Any, part: Path, there: int, tell: Tell) -> None:
-    length = answer.headers.get("Content-Length")
-    total = there + int(length) if length else None
-    with part.open("ab" if there else "wb") as file:
-        while chunk := answer.read(CHUNK):
-            file.write(chunk)
-            there += len(chunk)
-            tell(there, total)
-    if total is not None and there < total:
-        raise ConnectionError(f"{part.stem}: broke off at {there} of {total} bytes; try again.")
-
-
-@contextlib.contextmanager
-def _bar(name: str, wanted: bool) -> Iterator[Tell]:
-    """Yield a function that moves a bar on a terminal."""
-    # Imported when asked for: rich is slow to load.
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    console = Console(stderr=True, quiet=not wanted)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    columns = (*columns, TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as shown:
-        line = shown.add_task(name, total=None)
-        yield lambda done, total: shown.update(line, completed=done, total=total)
-
-
-def _known(folder: Path) -> dict[str, str]:
-    path = folder / CHECKSUMS
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def _write_down(folder: Path, name: str, checksum: str) -> None:
-    known = _known(folder) | {name: checksum}
-    path = folder / CHECKSUMS
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    new.replace(path)
-
-
-def _pooch() -> Any:
+def import_pooch() -> Any:
+    """Return pooch, an optional dependency, without the messages it logs."""
     try:
         import pooch
     except ImportError:
         raise ImportError("Downloads need pooch: pip install 'censored-gp[data]'.") from None
     pooch.get_logger().setLevel("WARNING")
     return pooch
+
+
+def read_columns(file: Path | IO[bytes]) -> dict[str, Shaped[np.ndarray, " N"]]:
+    """Read a CSV file, compressed or not, into columns; missing numbers are NaN."""
+    # Imported when a table is read: simulated worlds should not wait for it.
+    from pyarrow import csv
+
+    if isinstance(file, Path) and not file.is_file():
+        raise FileNotFoundError(
+            f"{file.parent} does not hold {file.name}. Put the file there, or set the environment "
+            f"variable {FOLDER_VARIABLE} to the folder that holds it."
+        )
+    table = csv.read_csv(file)
+    return {name: table[name].to_numpy() for name in table.column_names}

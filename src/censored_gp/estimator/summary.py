@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ from scipy.linalg import block_diag
 
 from censored_gp.data.inputs import Columns
 from censored_gp.data.tables import listed
+from censored_gp.kernels import Kernel
 from censored_gp.model.lmc import LMC
 from censored_gp.model.model import Model
 
@@ -97,3 +99,44 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
 def _range(sizes: Float[np.ndarray, "J"]) -> str:
     """Return one size, or how far several reach."""
     return f"{sizes[0]:.3g}" if len(sizes) == 1 else f"{sizes.min():.3g} to {sizes.max():.3g}"
+
+
+PERIODS = {24.0: "daily", 168.0: "weekly", 8766.0: "yearly"}
+"""Names of common periods of time, by their hours."""
+
+
+def kernel_labels(kernels: Sequence[Kernel], columns: Columns) -> list[str]:
+    """Return a short name of each kernel: daily, weekly, slow, fast, or the inputs it looks at.
+
+    Of several aperiodic kernels of time, the one with the longest lengthscale is slow.
+
+    >>> from censored_gp.kernels import RBF, Periodic
+    >>> columns = Columns(("time", "rain"), (True, False), (np.datetime64("2024-06-03"), 0.0))
+    >>> kernels = [Periodic(24.0, 1.0, columns=[0]), RBF(99.0, columns=[0]), RBF(4.0, columns=[0])]
+    >>> kernel_labels([*kernels, RBF(1.0, columns=[1])], columns)
+    ['daily', 'slow', 'fast', 'rain']
+    """
+    labels = [_kernel_label(kernel, columns) for kernel in kernels]
+    slow = [kernel for kernel, label in zip(kernels, labels, strict=True) if label == "slow"]
+    for place, (kernel, label) in enumerate(zip(kernels, labels, strict=True)):
+        rivals = [longest_lengthscale(other) for other in slow if other.columns == kernel.columns]
+        finite = [length for length in rivals if np.isfinite(length)]
+        if label == "slow" and longest_lengthscale(kernel) < max(finite, default=0.0):
+            labels[place] = "fast"
+    return labels
+
+
+def _kernel_label(kernel: Kernel, columns: Columns) -> str:
+    views = sorted(kernel.views(len(columns.names)), key=str)
+    if len(views) != 1:
+        return " and ".join(columns.names[c] for c in sorted({c for c, _ in views})) or "constant"
+    column, period = views[0]
+    if not columns.is_time[column]:
+        name = columns.names[column]
+        return name if period is None else f"{name}, every {period:g}"
+    return "slow" if period is None else PERIODS.get(float(period), f"every {period:g} hours")
+
+
+def longest_lengthscale(kernel: Kernel) -> float:
+    """Return a kernel's lengthscale, the longest over blocks; infinite if it has none."""
+    return float(np.max(getattr(kernel, "lengthscale", np.inf)))

@@ -2,8 +2,8 @@
 
 XLA hands the matrices of a batched LAPACK call to the very threads that wait for them: as many such
 calls at a time as there are cores, and the program stands still for ever (two roles with a block
-for each output, on two cores; one is enough where a process has one thread, as the workers of
-`reproduce` have). These functions never make a batched call, also under vmap. Their adjoints are
+for each output, on two cores; one is enough where a process has one thread, as a
+worker may have). These functions never make a batched call, also under vmap. Their adjoints are
 written out, which is faster to compile than the general rules.
 """
 

@@ -538,3 +538,24 @@ def _coverage_cells(prediction: Distribution, truth: Truth, level: float) -> tup
     share = np.exp(np.minimum(inner - np.where(whole == -np.inf, np.inf, whole), 0.0))
     expected = np.where(open_, share, sure)
     return tuple(np.where(known, x, np.nan) for x in (sure, possible, expected))
+
+
+def pit_histogram(pit: PIT, bins: int = 10) -> Float[np.ndarray, " B"]:
+    """Return the density of the PIT in each of equally wide bins; 1 everywhere if calibrated.
+
+    >>> pit_histogram(PIT(np.array([[0.0]]), np.array([[1.0]])), bins=4).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    return np.diff(pit.cdf(np.arange(1, bins + 1) / bins), prepend=0.0) * bins
+
+
+def pit_coverage(pit: PIT, levels: Any) -> Float[np.ndarray, " L"]:
+    """Return the share of cells in central intervals, `P(|U - 1/2| <= level / 2)`.
+
+    A censored cell counts by its probability of being inside, given its bounds.
+
+    >>> pit_coverage(PIT(np.array([[0.0]]), np.array([[1.0]])), [0.5, 0.9]).round(3).tolist()
+    [0.5, 0.9]
+    """
+    half = np.asarray(levels, dtype=float) / 2
+    return pit.cdf(0.5 + half) - pit.cdf(0.5 - half)

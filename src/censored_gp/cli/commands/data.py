@@ -21,7 +21,7 @@ def data(
 ) -> None:
     """List the data sets there are, or write one as a table.
 
-    What is downloaded is checked and kept, so that it is downloaded once.
+    A download is kept in the folder that CENSORED_GP_DATA names, or else in the user's cache.
     """
     require_pyarrow()
     check_target(output)

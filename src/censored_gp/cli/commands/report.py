@@ -40,7 +40,7 @@ def report(
     unknown = [name for name in names if name.lower() not in MODELS]
     if unknown:
         raise BadInput(f"--compare: found {unknown[0]!r}. Accepted are {', '.join(MODELS)}.")
-    from censored_gp.report import write_report
+    from censored_gp.reporting import write_report
 
     model, _ = fitted(file, training, files)
     asked = {"title": title, "folds": folds, "comparison": names or None}

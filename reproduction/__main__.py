@@ -1,0 +1,110 @@
+"""`python -m reproduction table1`: do the runs that are missing, then write the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from reproduction import areas, engines, new_york, synthetic
+from reproduction.figures import draw_all
+from reproduction.page import write_page
+from reproduction.study import Settings, Study, complete
+
+Wanted = list[tuple[Study, list[Settings]]]
+
+TARGETS: dict[str, tuple[str, int, Callable[[int], Wanted]]] = {
+    "table1": (
+        "two synthetic outputs, one of them censored; six models",
+        synthetic.DRAWS,
+        lambda draws: [(synthetic.STUDY, synthetic.runs(draws, [synthetic.TABLE_1]))],
+    ),
+    "table2": (
+        "both outputs censored, on the same inputs or not",
+        synthetic.DRAWS,
+        lambda draws: [(synthetic.STUDY, synthetic.runs(draws, synthetic.TABLE_2.values()))],
+    ),
+    "table3": (
+        "car parks of Birmingham and areas of New York, cross-validated",
+        areas.DRAWS,
+        lambda draws: [(areas.STUDY, areas.runs(draws))],
+    ),
+    "table4": (
+        "bike stations of New York; Gaussian, Poisson and negative binomial",
+        new_york.DRAWS,
+        lambda draws: [(new_york.STUDY, new_york.runs(draws))],
+    ),
+    "engines": ("the paper's engine beside the package's", engines.DRAWS, engines.runs),
+    "figures": (
+        "the figures, and the runs by the share censored",
+        synthetic.SHARE_DRAWS,
+        lambda draws: [(synthetic.SHARE_STUDY, synthetic.share_runs(draws))],
+    ),
+    "stations": (
+        "table 4 on the paper's own four stations, downloaded; not part of `all`",
+        new_york.DRAWS,
+        lambda draws: [(new_york.STUDY, new_york.downloaded_runs(draws))],
+    ),
+    "page": ("the page alone, from the runs that are there", 1, lambda draws: []),
+}
+"""What each target is, its draws, and its runs of so many draws."""
+NOT_IN_ALL = ("stations", "page")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; return its exit code, 1 if a run failed."""
+    chosen = _parser().parse_args(arguments)
+    targets = [name for name in TARGETS if name not in NOT_IN_ALL]
+    failed = []
+    for target in targets if chosen.target == "all" else [chosen.target]:
+        _, draws, wanted = TARGETS[target]
+        for study, runs in wanted(chosen.draws or draws):
+            kept = [run for run in runs if all(str(run.get(k)) == v for k, v in chosen.only)]
+            rows = complete(study, kept, chosen.folder, jobs=chosen.jobs)
+            failed += list(rows.loc[rows["error"] != "", "error"])
+        if target == "figures":
+            draw_all(chosen.folder)
+    if failed:
+        print(f"{len(failed)} runs failed. The first: {failed[0]}", file=sys.stderr)
+    print(write_page(chosen.folder))
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reproduction",
+        description="Compute the paper's tables and figures anew. Runs that the folder holds are "
+        "not done again.",
+        epilog="\n".join(f"  {name:10}{what}" for name, (what, _, _) in TARGETS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("target", choices=[*TARGETS, "all"], help="what to compute")
+    parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
+    parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")
+    parser.add_argument("--jobs", type=_positive, help="worker processes; one per core")
+    parser.add_argument(
+        "--only", type=_setting, action="append", default=[], metavar="COLUMN=VALUE",
+        help="runs with this setting, as in the CSV files: station=3711",
+    )  # fmt: skip
+    return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be COLUMN=VALUE, got {text}")
+    return name, value
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a positive integer, got {text}")
+    return int(text)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Interrupted. The next call does what is missing.")

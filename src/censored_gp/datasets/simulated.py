@@ -1,0 +1,525 @@
+"""Simulated worlds, whose truth is known: bikes, car parks, a shop, a river, the paper's table 1.
+
+`censored_gp.simulate` is this module. It is plain numpy: importing it does not load JAX. A seed
+makes a world, and the same seed makes the same world.
+
+>>> from censored_gp import simulate
+>>> world = simulate.shop(days=7, seed=1)
+>>> world.observations().shape
+(7, 2)
+>>> simulate.STOCK_AFTER_REBALANCING, simulate.TIME_OF_REBALANCING
+(0.7, 4)
+>>> simulate.OPENING_HOURS, simulate.DETECTION_LIMITS
+((8, 18), (0.5, 1.0, 2.0))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from censored_gp.data.observations import Observations
+
+STOCK_AFTER_REBALANCING = 0.7
+"""A van fills every bike station to this share of its docks each night."""
+TIME_OF_REBALANCING = 4
+"""The van comes at this hour of the day."""
+OPENING_HOURS = (8, 18)
+"""Cars are counted from the first to the last of these hours."""
+DETECTION_LIMITS = (0.5, 1.0, 2.0)
+"""These are the detection limits of the river's laboratory, newest first."""
+_DEMAND_BY_WEEKDAY = np.array([0.8, 0.8, 0.9, 1.0, 1.3, 1.5, 0.7])
+
+Cells = Float[np.ndarray, "N D"]
+Flags = Bool[np.ndarray, "N D"]
+Column = Shaped[np.ndarray, " N"]
+Table = dict[str, Shaped[np.ndarray, " N"]]
+
+
+class World:
+    """Outputs that are censored in places, with the inputs that explain them.
+
+    >>> class Walk(World):
+    ...     names, observed, censored = ("a",), np.array([[1.0]]), np.array([[True]])
+    >>> Walk().observations().upper
+    array([[inf]])
+    """
+
+    names: tuple[str, ...]
+    truth: Cells
+    observed: Cells
+    """The truth, or its bound where censored; NaN where nothing was recorded."""
+    censored: Flags
+    mark: str = "censored"
+    """Suffix of the columns that say where an output is censored."""
+
+    def inputs(self) -> Table:
+        """Return the columns that explain the outputs."""
+        raise NotImplementedError
+
+    def marks(self) -> Shaped[np.ndarray, "N D"]:
+        """Return what says where an output is censored: flags, unless overridden."""
+        return self.censored
+
+    def observations(self, rows: Any = slice(None)) -> Observations:
+        """Return the bounds of the outputs (of some rows), `[observed, ∞)` where censored."""
+        missing = np.isnan(self.observed)
+        lower = np.where(missing, -np.inf, self.observed)
+        upper = np.where(self.censored | missing, np.inf, self.observed)
+        return Observations(lower, upper, self.names).rows(rows)
+
+    def table(self, truth: bool = False) -> Table:
+        """Return what somebody has who records the outputs, and the truth only if asked for.
+
+        The inputs come first, then for each output its column and the one that says where it is
+        censored. The column of the truth ends in `_truth`.
+
+        >>> from censored_gp import simulate
+        >>> list(simulate.shop(days=3, products=1).table(truth=True))
+        ['time', 'promotion', 'product_1', 'product_1_sold_out', 'product_1_truth']
+        """
+        cells = {"": self.observed, f"_{self.mark}": self.marks()}
+        cells |= {"_truth": self.truth} if truth else {}
+        return self.inputs() | columns_of(self.names, cells)
+
+
+def columns_of(names: tuple[str, ...], cells: dict[str, Shaped[np.ndarray, "N D"]]) -> Table:
+    """Return a column for each output and kind of cells, named by output and suffix.
+
+    >>> list(columns_of(("a", "b"), {"": np.ones((1, 2)), "_truth": np.ones((1, 2))}))
+    ['a', 'a_truth', 'b', 'b_truth']
+    """
+    return {
+        f"{name}{suffix}": values[:, d]
+        for d, name in enumerate(names)
+        for suffix, values in cells.items()
+    }
+
+
+class _Demand(World):
+    demand: Cells
+
+    @property
+    def truth(self) -> Cells:
+        """The demand."""
+        return self.demand
+
+
+@dataclass(frozen=True)
+class BikeShare(_Demand):
+    """Hourly pickups at D stations: the demand, and the pickups that the supply allowed.
+
+    >>> world = bike_share(days=2, stations=1)
+    >>> bool((world.observed[world.censored] == world.supply[world.censored]).all())
+    True
+    """
+
+    names: tuple[str, ...]
+    time: Column
+    """Start of each hour, `datetime64[h]`."""
+    rain: Float[np.ndarray, " N"]
+    """1 in a wet hour, else 0."""
+    rate: Cells
+    """Expected demand."""
+    demand: Cells
+    """The truth: how many people came for a bike, `Poisson(rate)`."""
+    returned: Cells
+    """How many bikes people brought back in the hour."""
+    supply: Cells
+    """How many bikes there were to be had in the hour."""
+    observed: Cells
+    """Pickups, `min(demand, supply)`."""
+    censored: Flags
+    """Where the station was empty in the end: demand was at least `observed`."""
+
+    mark = "empty"
+
+    def inputs(self) -> Table:
+        """Return the columns that explain demand: time and rain."""
+        return {"time": self.time, "rain": self.rain}
+
+
+def bike_share(
+    days: int = 28,
+    stations: int = 2,
+    *,
+    seed: int = 0,
+    docks: int = 16,
+    busyness: float = 12.0,
+    rain_effect: float = 0.7,
+    shared_shock: float = 0.25,
+    own_shock: float = 0.15,
+    returns_follow_demand: bool = True,
+    start: str = "2024-06-03",
+) -> BikeShare:
+    """Simulate a bike share in which bikes run out, so that pickups understate demand.
+
+    Demand is Poisson with log rate = station + daily and weekly pattern - `rain_effect` in rain
+    + a shock that all stations share + one of their own (both AR(1), given by their standard
+    deviations). People also return bikes, fewer in the morning and more in the evening. A van
+    fills every station to seven tenths of its `docks` each night. `busyness` is the demand per
+    hour at the peak of a typical station.
+
+    An empty station has no more bikes than come back to it. By default more come back when more
+    are wanted, so that its supply tells of demand what time and rain do not. With
+    `returns_follow_demand=False` returns know the pattern and the rain but not the shocks, and
+    supply is independent of demand given the inputs. The demand of a seed is the same either way.
+
+    >>> worlds = [bike_share(days=7, returns_follow_demand=follow) for follow in (True, False)]
+    >>> bool((worlds[0].demand == worlds[1].demand).all())
+    True
+    """
+    rng = np.random.default_rng(seed)
+    time = np.datetime64(start, "h") + np.arange(24 * days)
+    rain = _wet_hours(rng, len(time))
+    shocks = shared_shock * _ar1(rng, len(time), 1) + own_shock * _ar1(rng, len(time), stations)
+    size = busyness * np.exp(0.2 * rng.standard_normal(stations))
+    pattern = _weekly_pattern(time, commuters=rng.uniform(0.6, 1.0, stations))
+    regular = size * pattern * np.exp(-rain_effect * rain[:, None])
+    rate = regular * np.exp(shocks)
+    demand = rng.poisson(rate)
+    # More bikes come back in the evening than in the morning, when people leave.
+    hour = _hour_of_day(time)
+    ratio = 0.9 - 0.7 * np.exp(-(((hour - 8) / 3) ** 2)) + 0.2 * np.exp(-(((hour - 19) / 3) ** 2))
+    returned = rng.poisson((rate if returns_follow_demand else regular) * ratio[:, None])
+    supply = _supply(hour, demand, returned, docks)
+    return BikeShare(
+        names=tuple(f"station_{d + 1}" for d in range(stations)),
+        time=time,
+        rain=rain,
+        rate=rate,
+        demand=demand.astype(float),
+        returned=returned.astype(float),
+        supply=supply.astype(float),
+        observed=np.minimum(demand, supply).astype(float),
+        censored=demand >= supply,
+    )
+
+
+def _wet_hours(rng: np.random.Generator, n: int) -> Float[np.ndarray, " N"]:
+    """Return 1 in wet hours: showers begin in one dry hour of 25 and last three hours or so."""
+    wet = np.zeros(n)
+    for t, u in enumerate(rng.uniform(size=n)):
+        wet[t] = u < (0.7 if t and wet[t - 1] else 0.04)
+    return wet
+
+
+def _weekly_pattern(time: Column, commuters: Float[np.ndarray, " D"]) -> Cells:
+    """Return relative demand: commuting peaks on weekdays, a broad afternoon, quiet nights."""
+    hour = _hour_of_day(time)
+    commute = np.exp(-(((hour - 8) / 1.5) ** 2)) + 1.1 * np.exp(-(((hour - 17.5) / 2) ** 2))
+    leisure = np.exp(-(((hour - 15) / 4) ** 2))
+    share = np.where(_is_weekend(time)[:, None], 0.1, commuters)
+    return 0.06 + share * commute[:, None] + 0.6 * (1.1 - share) * leisure[:, None]
+
+
+def _supply(
+    hours: Float[np.ndarray, " N"],
+    demand: Shaped[np.ndarray, "N D"],
+    returned: Shaped[np.ndarray, "N D"],
+    docks: int,
+) -> Shaped[np.ndarray, "N D"]:
+    """Keep the books: bikes at the start of each hour plus those returned in it."""
+    filled = round(STOCK_AFTER_REBALANCING * docks)
+    stock = np.full(demand.shape[1], filled)
+    supply = np.empty_like(demand)
+    for t, hour in enumerate(hours):
+        if hour == TIME_OF_REBALANCING:
+            stock = np.full_like(stock, filled)
+        supply[t] = stock + returned[t]
+        # Bikes that find no dock go elsewhere.
+        stock = np.minimum(supply[t] - np.minimum(demand[t], supply[t]), docks)
+    return supply
+
+
+@dataclass(frozen=True)
+class CarPark(_Demand):
+    """Cars in D car parks, hour by hour: how many would be there, and how many there are.
+
+    >>> world = car_park(days=2, parks=2)
+    >>> world.names, world.demand.shape
+    (('park_1', 'park_2'), (22, 2))
+    """
+
+    names: tuple[str, ...]
+    time: Column
+    demand: Cells
+    """The truth: cars that would be parked if there were room for all."""
+    capacity: Float[np.ndarray, " D"]
+    observed: Cells
+    """Cars parked, `min(demand, capacity)`."""
+    censored: Flags
+    """Where the car park was full."""
+
+    mark = "capacity"
+
+    def inputs(self) -> Table:
+        """Return the column that explains demand: time."""
+        return {"time": self.time}
+
+    def marks(self) -> Cells:
+        """Return the capacities: a car park is full where as many cars are in it."""
+        return np.broadcast_to(self.capacity, self.observed.shape)
+
+
+def car_park(
+    days: int = 28,
+    parks: int = 2,
+    *,
+    seed: int = 0,
+    spaces: int = 400,
+    crowding: float = 1.2,
+    start: str = "2024-03-04",
+) -> CarPark:
+    """Simulate car parks beside each other that fill up on busy days.
+
+    Counts are taken hourly from 8 to 18 h. Demand rises to a peak at noon (later and lower at the
+    weekend), times a shock that all car parks share and one of their own, both forgotten in a day
+    or so. `crowding` is demand at the peak of a typical working day over the number of `spaces`.
+
+    >>> world = car_park(days=2)
+    >>> bool((world.observed <= world.capacity).all())
+    True
+    """
+    rng = np.random.default_rng(seed)
+    time = np.datetime64(start, "h") + np.arange(24 * days)
+    opens, closes = OPENING_HOURS
+    time = time[(_hour_of_day(time) >= opens) & (_hour_of_day(time) <= closes)]
+    capacity = np.round(spaces * np.exp(0.3 * rng.standard_normal(parks)))
+    shock = 0.12 * _ar1(rng, len(time), 1) + 0.08 * _ar1(rng, len(time), parks)
+    crowd = crowding * np.exp(0.1 * rng.standard_normal(parks))
+    peak, height = np.where(_is_weekend(time), [[14.0], [0.75]], [[12.5], [1.0]])
+    occupancy = 0.1 + (height - 0.1) * np.exp(-(((_hour_of_day(time) - peak) / 3.2) ** 2))
+    rate = capacity * crowd * occupancy[:, None] * np.exp(shock)
+    demand = np.round(rate + np.sqrt(rate) * rng.standard_normal(rate.shape)).clip(0)
+    names = tuple(f"park_{d + 1}" for d in range(parks))
+    observed = np.minimum(demand, capacity)
+    return CarPark(names, time, demand, capacity, observed, demand >= capacity)
+
+
+@dataclass(frozen=True)
+class Shop(_Demand):
+    """Daily sales of D products: what people came for, and what was there for them.
+
+    >>> world = shop(days=14)
+    >>> list(world.inputs())
+    ['time', 'promotion']
+    """
+
+    names: tuple[str, ...]
+    time: Column
+    promotion: Float[np.ndarray, " N"]
+    """1 on days with a leaflet, else 0."""
+    demand: Cells
+    """The truth: how many pieces people came for."""
+    stock: Cells
+    """How many pieces there were in the morning."""
+    observed: Cells
+    """Sales, `min(demand, stock)`."""
+    censored: Flags
+    """Where the shelf was empty in the evening."""
+
+    mark = "sold_out"
+
+    def inputs(self) -> Table:
+        """Return the columns that explain demand: time and promotion."""
+        return {"time": self.time, "promotion": self.promotion}
+
+
+def shop(
+    days: int = 120,
+    products: int = 2,
+    *,
+    seed: int = 0,
+    busyness: float = 25.0,
+    cover: float = 1.4,
+    start: str = "2024-01-01",
+) -> Shop:
+    """Simulate fresh products that are ordered for the day and sell out on good ones.
+
+    Demand is negative binomial around a weekly pattern, times 1.5 on days with a promotion, times
+    a slow drift that products share. The shop orders `cover` times the demand it expects, knowing
+    the day of the week but not the promotion.
+
+    >>> world = shop(days=14)
+    >>> bool((world.observed <= world.stock).all())
+    True
+    """
+    rng = np.random.default_rng(seed)
+    time = np.datetime64(start, "D") + np.arange(days)
+    # Day 0 of numpy's calendar, 1970-01-01, was a Thursday.
+    week = _DEMAND_BY_WEEKDAY[(time.astype(int) + 3) % 7]
+    promotion = (rng.uniform(size=days) < 0.15).astype(float)
+    drift = 0.2 * _ar1(rng, days, 1, memory=20)
+    size = busyness * np.exp(0.3 * rng.standard_normal(products))
+    expected = size * week[:, None]
+    rate = expected * np.exp(drift + np.log(1.5) * promotion[:, None])
+    demand = rng.poisson(rate * rng.gamma(12, 1 / 12, rate.shape)).astype(float)
+    stock = rng.poisson(cover * expected).astype(float)
+    names = tuple(f"product_{d + 1}" for d in range(products))
+    return Shop(names, time, promotion, demand, stock, np.minimum(demand, stock), demand >= stock)
+
+
+@dataclass(frozen=True)
+class WaterSamples(World):
+    """Concentrations of D substances along a river: what is in the water, and what was reported.
+
+    >>> known = water_samples(50).observations()
+    >>> known.names, bool((known.lower[~known.is_exact] == 0).all())
+    (('arsenic', 'lead'), True)
+    """
+
+    names: tuple[str, ...]
+    distance: Float[np.ndarray, " N"]
+    """Kilometres downstream of the source."""
+    year: Float[np.ndarray, " N"]
+    truth: Cells
+    """The truth, in micrograms per litre."""
+    limit: Cells
+    """Detection limit of the day."""
+    observed: Cells
+    """The concentration, or the limit where nothing was detected."""
+    censored: Flags
+    """Where nothing was detected: the concentration is at most `observed`."""
+
+    mark = "nondetect"
+
+    def inputs(self) -> Table:
+        """Return the columns that explain concentrations: distance and year."""
+        return {"distance": self.distance, "year": self.year}
+
+    def observations(self, rows: Any = slice(None)) -> Observations:
+        """Return the bounds of the concentrations, `[0, limit]` where nothing was detected."""
+        lower = np.where(self.censored, 0.0, self.observed)
+        return Observations(lower, self.observed, self.names).rows(rows)
+
+
+def water_samples(samples: int = 120, *, seed: int = 0, noise: float = 0.35) -> WaterSamples:
+    """Simulate two substances in a river below a mine, measured with changing instruments.
+
+    Both fall off downstream and over the years, together; their logarithms scatter by `noise`.
+    Early samples have the highest of three detection limits.
+
+    >>> world = water_samples(50)
+    >>> bool((world.truth[world.censored] <= world.limit[world.censored]).all())
+    True
+    """
+    rng = np.random.default_rng(seed)
+    distance = np.round(rng.uniform(0, 40, samples), 1)
+    year = np.sort(np.round(rng.uniform(2000, 2024, samples), 2))
+    plume = 2.4 * np.exp(-((distance / 18) ** 2)) + 0.5 * np.sin(distance / 6)
+    trend = -0.05 * (year - 2012)
+    log = np.stack([0.4 + plume + trend, -0.2 + 0.8 * plume + 1.2 * trend], axis=1)
+    truth = np.exp(log + noise * rng.standard_normal(log.shape))
+    era = np.digitize(year, (2008, 2016))
+    limit = np.repeat(np.array(DETECTION_LIMITS)[2 - era][:, None], 2, axis=1)
+    censored, observed = truth < limit, np.maximum(truth, limit)
+    return WaterSamples(("arsenic", "lead"), distance, year, truth, limit, observed, censored)
+
+
+@dataclass(frozen=True)
+class SyntheticPair(World):
+    """Two correlated outputs with input-dependent noise, drawn from the paper's own model.
+
+    >>> world = synthetic_pair(50)
+    >>> world.truth.shape, world.censored.any(axis=0).tolist()
+    ((50, 2), [True, False])
+    """
+
+    names: tuple[str, ...]
+    x: Float[np.ndarray, " N"]
+    mean: Cells
+    """The latent mean f."""
+    scale: Cells
+    """The standard deviation exp(g) of the noise."""
+    truth: Cells
+    """The outputs before censoring, `N(mean, scale²)`."""
+    observed: Cells
+    """The truth, or less where censored."""
+    censored: Flags
+
+    def inputs(self) -> Table:
+        """Return the column that explains the outputs."""
+        return {"x": self.x}
+
+
+def synthetic_pair(
+    n: int = 100,
+    *,
+    seed: int = 0,
+    windows: Sequence[Sequence[tuple[float, float]]] = (((1.3, 5.5),), ()),
+    depth: float = 1.0,
+    lengthscales: Sequence[float] = (0.7, 2.0),
+    noise_lengthscales: Sequence[float] = (2.5,),
+    correlation: float = 0.9,
+    noise: float = 0.2,
+    noise_spread: float = 0.5,
+) -> SyntheticPair:
+    """Draw the world of the paper's table 1: N equally spaced inputs on [0, 10], two outputs.
+
+    `f = Σ_q A u_q` and `g = log(noise) + noise_spread Σ_q A v_q` are linear models of
+    coregionalization (Eq. 4) over the mean and the log scale, with RBF kernels of the given
+    lengthscales and `A Aᵀ = [[1, correlation], [correlation, 1]]`. Each output is censored inside
+    its `windows`. How far, the paper leaves open: here a censored value is the truth less a
+    uniform amount on `[0, 2 depth]` standard deviations of its output.
+
+    >>> world = synthetic_pair(50, windows=(((2.0, 4.0),), ()))
+    >>> bool((world.observed <= world.truth).all()), int(world.censored.sum())
+    (True, 10)
+    """
+    rng = np.random.default_rng(seed)
+    x = np.linspace(0.0, 10.0, n)
+    mean = _coregionalized(rng, x, lengthscales, correlation)
+    log_scale = _coregionalized(rng, x, noise_lengthscales, correlation)
+    scale = noise * np.exp(noise_spread * log_scale)
+    truth = mean + scale * rng.standard_normal((n, 2))
+    censored = np.zeros((n, 2), bool)
+    for d, spans in enumerate(windows):
+        for start, stop in spans:
+            censored[:, d] |= (x >= start) & (x <= stop)
+    hidden = rng.uniform(0.0, 2.0 * depth, (n, 2)) * truth.std(axis=0)
+    observed = np.where(censored, truth - hidden, truth)
+    return SyntheticPair(("y1", "y2"), x, mean, scale, truth, observed, censored)
+
+
+def _coregionalized(
+    rng: np.random.Generator,
+    x: Float[np.ndarray, " N"],
+    lengthscales: Sequence[float],
+    correlation: float,
+) -> Cells:
+    """Draw two functions of unit variance from an LMC whose kernels all correlate them alike."""
+    # Imported when a pair is drawn: it brings JAX, which no other world needs.
+    from censored_gp.model.compilation import blas_threads_for
+
+    mixing = np.linalg.cholesky([[1.0, correlation], [correlation, 1.0]])
+    total = np.zeros((len(x), 2))
+    for lengthscale in lengthscales:
+        kernel = np.exp(-0.5 * ((x[:, None] - x) / lengthscale) ** 2)
+        with blas_threads_for(len(x)):
+            values, vectors = np.linalg.eigh(kernel)
+        # Rounding leaves tiny negative eigenvalues, which a Cholesky factor would refuse.
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        total += root @ rng.standard_normal((len(x), 2)) @ mixing.T
+    return total / np.sqrt(len(lengthscales))
+
+
+def _ar1(rng: np.random.Generator, n: int, series: int, memory: float = 12) -> Cells:
+    """Return AR(1) noise of unit variance whose correlation falls to 1/e in `memory` steps."""
+    kept = np.exp(-1 / memory)
+    noise = rng.standard_normal((n, series))
+    for t in range(1, n):
+        noise[t] = kept * noise[t - 1] + np.sqrt(1 - kept**2) * noise[t]
+    return noise
+
+
+def _hour_of_day(time: Column) -> Float[np.ndarray, " N"]:
+    return (time - time.astype("datetime64[D]")) / np.timedelta64(1, "h")
+
+
+def _is_weekend(time: Column) -> Bool[np.ndarray, " N"]:
+    return np.is_busday(time.astype("datetime64[D]"), weekmask="0000011")

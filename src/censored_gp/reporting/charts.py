@@ -1,0 +1,272 @@
+"""The charts of the report, in Vega-Lite.
+
+Data are kept apart from the specification, as named columns that the page puts in. Field names are
+single letters, never the user's text. Colours come from named styles ("cgp-..."), which the page
+sets for light and dark.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from censored_gp.estimator.analysis.lost_demand import WEEKDAYS
+from censored_gp.reporting.content import ALL_OUTPUTS, LEVELS, Calibration, Content, rounded
+
+Spec = dict[str, Any]
+HEIGHT = 250
+Y_LABELS: Spec = {"minExtent": 38, "maxExtent": 38}
+"""Labels of y have one width in all charts, so that the page can compute the width of a chart."""
+SHORT_NUMBER = "abs(datum.value) >= 10000 ? format(datum.value, '~s') : format(datum.value, '~g')"
+SHORT_TIME = (
+    "utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') : "
+    "utcdate(datum.value) === 1 ? utcFormat(datum.value, '%b %Y') : "
+    "utcFormat(datum.value, '%a %d %b')"
+)
+
+
+def draw(content: Content) -> dict[str, list[Spec]]:
+    """Return the charts by section; each has an id, a specification and its data."""
+    sections = {
+        "series": _series(content),
+        "lost": _lost(content),
+        "calibration": _calibration(content.calibration),
+    }
+    for number, chart in enumerate(chart for charts in sections.values() for chart in charts):
+        chart["id"] = f"chart-{number}"
+    return sections
+
+
+def _chart(title: str, spec: Spec, **data: dict[str, list[Any]]) -> Spec:
+    return {"title": title, "spec": {**spec, "description": title}, "data": data}
+
+
+def _series(content: Content) -> list[Spec]:
+    axis, charts = content.series.axis, []
+    label = "" if axis.is_time else axis.label
+    for name, columns in zip(content.names, content.series.columns, strict=True):
+        kinds = frozenset(columns["k"])
+        if axis.categories is None:
+            spec = series_chart(axis.is_time, label, kinds, content.probability)
+        else:
+            spec = category_chart(label, kinds, content.probability)
+        charts.append(_chart(f"Recorded and predicted values of {name}", spec, series=columns))
+    return charts
+
+
+def _lost(content: Content) -> list[Spec]:
+    names = [ALL_OUTPUTS, *content.names] if len(content.names) > 1 else content.names
+    fields = {"y": "lost", "lo": "lost_low", "hi": "lost_high", "r": "observed", "s": "share",
+              "sl": "share_low", "sh": "share_high", "c": "censored", "n": "cells"}  # fmt: skip
+    titles = {"hour": "By hour of the day", "weekday": "By day of the week"}
+    orders = {"hour": list(range(24)), "weekday": [day[:3] for day in WEEKDAYS]}
+    charts = []
+    for group, rows in content.lost.groups.items() if content.lost else ():
+        kept = [row for row in rows if str(row["output"]) in names]
+        data: dict[str, list[Any]] = {
+            key: rounded([row[name] for row in kept]) for key, name in fields.items()
+        }
+        data["g"] = [int(row[group]) if group == "hour" else str(row[group])[:3] for row in kept]
+        data["o"] = [names.index(str(row["output"])) for row in kept]
+        spec = lost_chart(names, group, orders[group], content.probability)
+        charts.append(_chart(titles[group], spec, lost=data))
+    return charts
+
+
+def _calibration(found: Calibration) -> list[Spec]:
+    bins = len(found.histogram)
+    edges = np.arange(bins + 1) / bins
+    bars = {"x": rounded(edges[:-1]), "x2": rounded(edges[1:]), "y": rounded(found.histogram)}
+    bars["y0"] = [0.0] * bins
+    chance = 1.96 * float(np.sqrt((bins - 1) / max(1, found.outputs[-1]["cells"])))
+    held = {"x": rounded(LEVELS), "y": rounded(found.coverage)}
+    return [
+        _chart("Where the truth fell in its prediction", pit_chart(chance), pit=bars),
+        _chart("Cells that intervals hold", coverage_chart(), coverage=held),
+    ]
+
+
+def _named(name: str) -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=name))
+
+
+def _number(field: str) -> str:
+    """Return a Vega expression for a number as people read it."""
+    value = f"datum.{field}"
+    return f"(abs({value}) >= 1000 ? format({value}, ',.0f') : format({value}, '.3~g'))"
+
+
+def _with_tips(chart: alt.Chart, tips: dict[str, str]) -> tuple[alt.Chart, list[alt.Tooltip]]:
+    """Return a chart that computes texts from expressions by title, and its tooltips."""
+    named = {f"tip{n}": title for n, title in enumerate(tips)}
+    chart = chart.transform_calculate(**dict(zip(named, tips.values(), strict=True)))
+    return chart, [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
+
+
+def _cell_tips(axis: str, position: str, probability: float) -> dict[str, str]:
+    """Return what a tooltip says of a row: Vega expressions by title."""
+    value, upper = _number("v"), _number("u")
+    return {
+        axis: position,
+        "recorded": f"datum.k === 4 ? 'missing' : datum.k === 1 ? 'at least ' + {value} : "
+        f"datum.k === 2 ? 'at most ' + {value} : "
+        f"datum.k === 3 ? {value} + ' to ' + {upper} : {value}",
+        "estimate of the truth": f"datum.k === 0 ? '= recorded' : {_number('e')}",
+        "predicted": _number("m"),
+        f"{probability:.0%} interval": f"{_number('lo')} + ' to ' + {_number('hi')}",
+    }
+
+
+def _y(field: str) -> alt.Y:
+    return alt.Y(field, axis=alt.Axis(**Y_LABELS, labelExpr=SHORT_NUMBER, title=None, tickCount=5))
+
+
+def _cell_layers(chart: alt.Chart, kinds: frozenset[int], clip: bool, **encoding: Any) -> list[Any]:
+    """Return a layer for each kind of cell that occurs; they differ in shape and in colour.
+
+    An empty layer would upset the scale.
+    """
+
+    def points(kind: int, shape: str, size: int, style: str) -> alt.Chart:
+        mark = {"shape": shape, "size": size, "filled": True, "style": style, "clip": clip}
+        return of(kind).mark_point(**mark).encode(y="v:Q", **encoding)
+
+    def of(kind: int) -> alt.Chart:
+        return chart.transform_filter(f"datum.k === {kind}")
+
+    between = of(3).mark_rule(style="cgp-between", clip=clip)
+    missing = of(4).mark_tick(orient="vertical", height=9, style="cgp-missing", clip=clip)
+    layers = [
+        points(0, "circle", 14, "cgp-seen"),
+        points(1, "triangle-up", 46, "cgp-bound"),
+        points(2, "triangle-down", 46, "cgp-bound"),
+        between.encode(y="v:Q", y2="u:Q", **encoding),
+        missing.encode(y=alt.YValue(HEIGHT - 5), **encoding),
+    ]
+    return [layer for kind, layer in enumerate(layers) if kind in kinds]
+
+
+@functools.cache
+def series_chart(is_time: bool, label: str, kinds: frozenset[int], probability: float) -> Spec:
+    """Return the chart of one output, and below it an overview to zoom.
+
+    Outputs with the same kinds of cells share a specification, which takes long to make.
+    """
+    brush = alt.selection_interval(encodings=["x"], name="zoom")
+    field = "x:T" if is_time else "x:Q"
+    # Labels that would stick out at an end are left out: there is no room for them.
+    labels: Spec = {"labelOverlap": "greedy", "labelSeparation": 12, "labelBound": True}
+    labels |= {"tickCount": 6} | ({"labelExpr": SHORT_TIME} if is_time else {})
+    # Times are those of the wall clock, so that the browser must not shift them to its zone.
+    scale: Spec = {"type": "utc"} if is_time else {"type": "linear", "zero": False}
+    # All layers share one scale: those without the brush would widen it again.
+    x = alt.X(field, axis=alt.Axis(title=label or None, **labels),
+              scale=alt.Scale(domain=brush, **scale))  # fmt: skip
+    chart = _named("series")
+    band = chart.mark_area(style="cgp-band", clip=True).encode(x=x, y=_y("lo:Q"), y2="hi:Q")
+    mean = chart.mark_line(style="cgp-mean", clip=True).encode(x=x, y="m:Q")
+    cells = _cell_layers(chart, kinds, clip=True, x=x)
+    near = alt.selection_point(
+        name="near", nearest=True, on="pointerover", clear="pointerout", fields=["x"], empty=False
+    )
+    when = "utcFormat(datum.x, '%a %d %b %Y, %H:%M')" if is_time else _number("x")
+    tips = _cell_tips("time" if is_time else label or "input", when, probability)
+    rule, told = _with_tips(chart, tips)
+    hover = (
+        rule.mark_rule(style="cgp-hover", strokeWidth=2)
+        .encode(x=x, opacity=alt.condition(near, alt.value(0.8), alt.value(0)), tooltip=told)
+        .add_params(near)
+    )
+    detail = alt.layer(band, mean, *cells, hover).properties(width=600, height=HEIGHT)
+    blank = alt.Axis(**Y_LABELS, labels=False, ticks=False, title=None)
+    strip = (
+        chart.mark_area(style="cgp-band", interpolate="linear")
+        .encode(
+            x=alt.X(field, axis=alt.Axis(title=None, **labels), scale=alt.Scale(**scale)),
+            y=alt.Y("m:Q", axis=blank),
+        )
+        .properties(width=600, height=44)
+        .add_params(brush)
+    )
+    return alt.vconcat(detail, strip, spacing=8).to_dict()
+
+
+@functools.cache
+def category_chart(label: str, kinds: frozenset[int], probability: float) -> Spec:
+    """Return the chart of one output by category: the prediction of each with its interval."""
+    tips = _cell_tips(label, "'' + datum.g", probability)
+    chart, told = _with_tips(_named("series"), tips)
+    axis = alt.Axis(title=label, labelAngle=0, labelOverlap="greedy", labelSeparation=4)
+    x = alt.X("g:N", sort=None, axis=axis)
+    beside = alt.XOffset("j:Q", scale=alt.Scale(domain=[-0.5, 0.5]))
+    cells = _cell_layers(chart, kinds, clip=False, x=x, xOffset=beside, tooltip=told)
+    first = chart.transform_filter("datum.f === 1")
+    ends = first.mark_rule(style="cgp-mean").encode(x=x, y=_y("lo:Q"), y2="hi:Q", tooltip=told)
+    mark = first.mark_point(shape="diamond", size=110, filled=True, style="cgp-mean")
+    mean = mark.encode(x=x, y="m:Q", tooltip=told)
+    return alt.layer(*cells, ends, mean).properties(width=600, height=HEIGHT).to_dict()
+
+
+def lost_chart(names: list[str], group: str, order: list[Any], probability: float) -> Spec:
+    """Return bars of lost demand by group with intervals; a drop-down list chooses the output."""
+    share = "format(datum.s, '.0%') + ' (' + format(datum.sl, '.0%') + ' to ' + "
+    tips = {
+        group: "'' + datum.g",
+        "recorded": _number("r"),
+        "lost": _number("y"),
+        f"{probability:.0%} interval": f"{_number('lo')} + ' to ' + {_number('hi')}",
+        "share of demand lost": share + "format(datum.sh, '.0%') + ')'",
+        "cells censored": "datum.c + ' of ' + datum.n",
+    }
+    chart, told = _with_tips(_named("lost"), tips)
+    chart = chart.transform_filter("datum.o === which")
+    axis = alt.Axis(title=None, labelAngle=0, labelOverlap="greedy", labelSeparation=4)
+    x = alt.X("g:O", sort=order, axis=axis, scale=alt.Scale(paddingInner=0.25))
+    bars = chart.mark_bar(style="cgp-bar").encode(x=x, y=_y("y:Q"), tooltip=told)
+    rules = chart.mark_rule(style="cgp-whisker", strokeWidth=1.5)
+    ends = rules.encode(x=x, y="lo:Q", y2="hi:Q", tooltip=told)
+    menu: Spec = {}
+    if len(names) > 1:
+        menu["bind"] = alt.binding_select(options=[*range(len(names))], labels=names, name="Show ")
+    which = alt.param(name="which", value=0, **menu)
+    return alt.layer(bars, ends).properties(width=600, height=200).add_params(which).to_dict()
+
+
+def pit_chart(chance: float) -> Spec:
+    """Return the histogram of the PIT: flat if calibrated."""
+    axis = alt.Axis(title="where the truth fell in its prediction", format=".1f", tickCount=5)
+    x = alt.X("x:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
+    told = [
+        alt.Tooltip("x:Q", title="from", format=".1f"),
+        alt.Tooltip("x2:Q", title="to", format=".1f"),
+        alt.Tooltip("y:Q", title="relative number", format=".2f"),
+    ]
+    bars = _named("pit").mark_bar(style="cgp-calibration", binSpacing=2)
+    bars = bars.encode(x=x, x2="x2:Q", y=_y("y:Q"), y2="y0:Q", tooltip=told)
+    lines = [
+        alt.Chart(alt.InlineData(values=[{"y": y}]))
+        .mark_rule(style="cgp-reference", strokeDash=dash)
+        .encode(y="y:Q")
+        for y, dash in ((1.0, [1, 0]), (max(0.0, 1 - chance), [4, 3]), (1 + chance, [4, 3]))
+    ]
+    return alt.layer(bars, *lines).properties(width=300, height=200).to_dict()
+
+
+def coverage_chart() -> Spec:
+    """Return the coverage of intervals against their nominal level: the diagonal is right."""
+    domain, percent = alt.Scale(domain=[0, 1]), {"format": ".0%", "tickCount": 5}
+    x = alt.X("x:Q", scale=domain, axis=alt.Axis(title="nominal coverage of intervals", **percent))
+    y = alt.Y("y:Q", scale=domain, axis=alt.Axis(**Y_LABELS, **percent, title=None))
+    told = [
+        alt.Tooltip("x:Q", title="nominal", format=".0%"),
+        alt.Tooltip("y:Q", title="observed", format=".1%"),
+    ]
+    ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    diagonal = alt.Chart(ends).mark_line(style="cgp-reference").encode(x=x, y=y)
+    held = _named("coverage").mark_line(style="cgp-mean").encode(x=x, y=y)
+    dots = _named("coverage").mark_point(style="cgp-dot", filled=True, size=45)
+    layers = (diagonal, held, dots.encode(x=x, y=y, tooltip=told))
+    return alt.layer(*layers).properties(width=300, height=200).to_dict()

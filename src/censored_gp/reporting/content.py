@@ -1,0 +1,369 @@
+"""Content of the report: what is computed from a fitted model, and the sentences about it.
+
+Nothing here knows of HTML or of charts. Text may hold names that users gave; the template escapes
+it.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+import censored_gp
+from censored_gp.data.tables import listed
+from censored_gp.estimator.analysis.compare import compare
+from censored_gp.estimator.analysis.diagnose import censoring_cautions
+from censored_gp.estimator.presets import MODELS, paper_name
+from censored_gp.estimator.summary import kernel_labels
+from censored_gp.prediction.metrics import PIT, pit, pit_coverage, pit_histogram
+from censored_gp.reporting.rows import (
+    XAxis,
+    jitter,
+    predict_training,
+    records,
+    training_axis,
+    training_inputs,
+)
+
+MOST_POINTS = 24_000
+"""At most this many points are drawn of all outputs together, which bounds the size of the page."""
+FEWEST_POINTS = 300
+"""Of each output at least this many points may be drawn, however many outputs there are."""
+MOST_CALIBRATION_ROWS = 3000
+"""At most this many training rows are used for calibration where none were held out."""
+MOSTLY_MISSING = 0.5
+"""An output of which a larger share of cells is missing is listed among the problems."""
+CELL_KINDS = ("exact", "right", "left", "interval", "missing")
+"""Kinds of cells; charts refer to them by position."""
+ALL_OUTPUTS = "all outputs"
+LEVELS = tuple((np.arange(1, 20) / 20).tolist())
+"""Levels at which the coverage of intervals is computed."""
+
+
+class Series(NamedTuple):
+    """What is drawn of each output over the training rows."""
+
+    axis: XAxis
+    columns: list[dict[str, list[Any]]]
+    """By output: x, m (mean), lo and hi (interval), k (kind of cell), v (value or bound), u (upper
+    bound of an interval), e (imputed value); by category also g (name), j (offset), f (first)."""
+    drawn: int
+    rows: int
+
+
+class Lost(NamedTuple):
+    """Lost demand in total, by output, and by output and hour or weekday."""
+
+    total: dict[str, Any]
+    outputs: list[dict[str, Any]]
+    groups: dict[str, list[dict[str, Any]]]
+
+
+class Calibration(NamedTuple):
+    """Calibration of predictions, on cells held out or on those of the fit."""
+
+    held_out: bool
+    histogram: Float[np.ndarray, " B"]
+    coverage: Float[np.ndarray, " L"]
+    outputs: list[dict[str, Any]]
+    """By output, and last of all: cells, coverage of 90 % intervals, deviation of the PIT."""
+    scores: list[dict[str, Any]]
+    """Of a diagnosis: this model and simpler ones."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a report says."""
+
+    title: str
+    model: Any
+    probability: float
+    series: Series
+    lost: Lost | None
+    calibration: Calibration
+    comparison: list[dict[str, Any]]
+    problems: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the outputs."""
+        return [str(name) for name in self.model.output_names_]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of cells of each kind; "share": of the right-censored, those that are shares."""
+        known = self.model.observations_
+        return {kind: int(getattr(known, f"is_{kind}").sum()) for kind in (*CELL_KINDS, "share")}
+
+
+# ---- series ----
+
+
+def drawn_series(model: Any, probability: float, max_points: int) -> Series:
+    """Return predictions with intervals, observations and imputed values of the rows to draw."""
+    axis, outputs = training_axis(model), len(model.output_names_)
+    x, most = axis.values, max(2, min(max_points, max(FEWEST_POINTS, MOST_POINTS // outputs)))
+    few = len(x) <= most
+    rows = thinned(x, np.zeros((len(x), 1)) if few else predict_training(model).mean, most)
+    prediction, imputed = predict_training(model, rows), model.imputation(rows).mean
+    low, high = prediction.interval(probability)
+    known = model.observations_.rows(rows)
+    kind = np.select([getattr(known, f"is_{name}") for name in CELL_KINDS], range(len(CELL_KINDS)))
+    value = np.where(known.is_interval | known.is_right, known.lower, known.values())
+    upper = np.where(known.is_interval, known.upper, np.nan)
+    imputed = np.clip(imputed, known.lower, known.upper)
+    cells = {"m": prediction.mean, "lo": low, "hi": high, "v": value, "u": upper, "e": imputed}
+    at = x[rows].astype("datetime64[ms]").astype(np.int64) if axis.is_time else x[rows]
+    shared: dict[str, list[Any]] = {"x": at.tolist()}
+    if axis.categories is not None:
+        first = np.isin(np.arange(len(rows)), np.unique(at, return_index=True)[1])
+        shared["g"] = [axis.categories[code] for code in at]
+        shared |= {"j": rounded(jitter(at), 3), "f": first.astype(int).tolist()}
+    columns = [
+        {**shared, "k": kind[:, d].tolist(), **{n: rounded(c[:, d]) for n, c in cells.items()}}
+        for d in range(outputs)
+    ]
+    return Series(axis, columns, len(rows), len(x))
+
+
+def thinned(
+    x: Shaped[np.ndarray, " N"], mean: Float[np.ndarray, "N D"], most: int
+) -> Int[np.ndarray, " K"]:
+    """Return rows in the order of x: all, or of each stretch the lowest and the highest.
+
+    >>> x, mean = np.arange(6.0), np.array([[0.0], [9.0], [1.0], [5.0], [4.0], [-3.0]])
+    >>> thinned(x, mean, 4).tolist()
+    [0, 1, 3, 5]
+    """
+    order = np.argsort(x, kind="stable")
+    if len(order) <= most:
+        return order
+    spread = np.std(mean, axis=0)
+    level = ((mean - mean.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).sum(axis=1)
+    kept = []
+    for stretch in np.array_split(order, max(1, most // 2)):
+        ends = {int(np.argmin(level[stretch])), int(np.argmax(level[stretch]))}
+        kept.extend(stretch[sorted(ends)])
+    return np.array(kept)
+
+
+def rounded(values: Any, digits: int = 5) -> list[float | None]:
+    """Return numbers with few significant digits, None for NaN, which keeps the page small.
+
+    >>> rounded([1.23456789, np.nan, 123456.7])
+    [1.2346, None, 123460.0]
+    """
+    numbers = np.asarray(values, dtype=float).tolist()
+    return [float(f"{number:.{digits}g}") if np.isfinite(number) else None for number in numbers]
+
+
+# ---- lost demand, calibration, comparison ----
+
+
+def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | None:
+    """Return lost demand; None if nothing is right-censored or the model ignores censoring."""
+    if not model.use_censoring or not model.observations_.is_right.any():
+        return None
+
+    def ask(*by: str) -> list[dict[str, Any]]:
+        settings = {"probability": probability, "random_state": random_state}
+        rows = records(model.lost_demand(by=list(by) or None, **settings))
+        # Columns of groups come first, under names that may be the user's.
+        return [row | dict(zip(by, row.values(), strict=False)) for row in rows]
+
+    groups = {}
+    for part in ("hour", "weekday") if any(model.columns_.is_time) else ():
+        rows = ask(part)
+        if len(rows) > 1:
+            groups[part] = [row | {"output": ALL_OUTPUTS} for row in rows] + ask("output", part)
+    return Lost(ask()[0], ask("output"), groups)
+
+
+def calibration(model: Any, diagnosis: Any = None) -> Calibration:
+    """Return the calibration on cells held out or, without a diagnosis, on those of the fit."""
+    if diagnosis is None:
+        count = len(model.observations_)
+        rows = np.unique(np.linspace(0, count - 1, min(count, MOST_CALIBRATION_ROWS)).astype(int))
+        every = pit(predict_training(model, rows), model.observations_.rows(rows))
+    else:
+        every = diagnosis.pit
+    outputs = []
+    for d, name in enumerate((*model.output_names_, ALL_OUTPUTS)):
+        own = PIT(*(end[:, d : d + 1] if d < end.shape[1] else end for end in every))
+        cells = int(np.sum(~np.isnan(own.lower)))
+        held = float(pit_coverage(own, [0.9])[0]) if cells else float("nan")
+        figures = {"cells": cells, "coverage": held, "deviation": own.deviation()}
+        outputs.append({"output": str(name), **figures})
+    scores = [] if diagnosis is None else records(diagnosis.rows)
+    histogram, coverage = pit_histogram(every), pit_coverage(every, LEVELS)
+    return Calibration(diagnosis is not None, histogram, coverage, outputs, scores)
+
+
+def comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
+    """Return the rows of a comparison that is given, or that is made now from names of models."""
+    if wanted is None or wanted is False:
+        return []
+    names = list(MODELS) if wanted is True else [wanted] if isinstance(wanted, str) else wanted
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return records(wanted)
+    columns, inputs = model.columns_, training_inputs(model)
+    return records(
+        compare(
+            {source: columns.values(source, inputs) for source in columns.groups},
+            model.observations_,
+            models=names,
+            likelihoods=model.likelihood,
+            settings={"engine": model.engine, "max_iterations": model.max_iterations},
+        )
+    )
+
+
+# ---- problems ----
+
+
+def data_problems(model: Any) -> list[str]:
+    """Return problems of the data and of the fit, in sentences."""
+    known, axis, found = model.observations_, training_axis(model), []
+    times = axis.values if axis.is_time else None
+    for d, name in enumerate(model.output_names_):
+        missing = float(known.is_missing[:, d].mean())
+        if missing > MOSTLY_MISSING:
+            found.append(f"Output {name!r}: {missing:.0%} of its {len(known)} rows are missing.")
+        exact = known.lower[known.is_exact[:, d], d]
+        if len(exact) > 1 and np.ptp(exact) == 0:
+            found.append(f"Output {name!r}: all of its exact values are {exact[0]:g}.")
+    found += censoring_cautions(known, times if model.use_censoring else None)
+    found += [] if times is None else time_problems(times)
+    fit = model.report_
+    return found + ([] if fit.converged else [fit.message]) + list(fit.notes)
+
+
+def time_problems(times: Shaped[np.ndarray, " N"]) -> list[str]:
+    """Return whether times are repeated, and whether there are gaps between them."""
+    distinct, counts = np.unique(times, return_counts=True)
+    found, repeated = [], counts > 1
+    if repeated.any():
+        first = _minute(distinct[repeated][0])
+        found.append(f"{int(repeated.sum())} times occur more than once, the first is {first}.")
+    steps = np.diff(distinct) / np.timedelta64(1, "s")
+    usual = float(np.median(steps)) if len(steps) > 1 else np.inf
+    gaps = steps > 1.5 * usual
+    if gaps.any():
+        longest = int(np.argmax(steps))
+        found.append(
+            f"Times are {_duration(usual)} apart but for {_several(int(gaps.sum()), 'gap')}; the "
+            f"longest is {_duration(steps[longest])}, after {_minute(distinct[longest])}."
+        )
+    return found
+
+
+def _minute(time: np.datetime64) -> str:
+    return np.datetime_as_string(time, unit="m").replace("T", " ")
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= size:
+            return _several(seconds / size, unit)
+    return _several(seconds, "second")
+
+
+def _several(count: float, noun: str) -> str:
+    number = f"{count:,}" if isinstance(count, int) else f"{count:.3g}"
+    return f"{number} {noun}{'' if number == '1' else 's'}"
+
+
+# ---- words ----
+
+
+def amount(value: Any) -> str:
+    """Return a cell of a table as people read it.
+
+    >>> amount(1234.5), amount(0.12345), amount(12), amount(float("nan")), amount("a")
+    ('1,234', '0.123', '12', '–', 'a')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else ""
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    if value is None or not isinstance(value, float | np.floating):
+        return "–" if value is None else str(value)
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):g}"
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage.
+
+    >>> percent(0.224), percent(0.0123)
+    ('22%', '1.2%')
+    """
+    return "–" if not np.isfinite(value) else f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
+
+
+def data_words(content: Content) -> str:
+    """Return the extent of the data."""
+    model, names, axis = content.model, content.names, content.series.axis
+    shown = listed(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    outputs = _several(len(names), "output")
+    words = f"The data have {content.series.rows:,} rows of {outputs}: {shown}."
+    if axis.is_time:
+        zone = model.columns_.zones[model.columns_.is_time.index(True)]
+        first, last = _minute(axis.values.min()), _minute(axis.values.max())
+        words += f" They run from {first} to {last}{f' ({zone})' if zone else ''}."
+    return words
+
+
+def model_words(model: Any) -> str:
+    """Return the name, families and patterns of a model."""
+    fitted = model.posterior_.model
+    patterns = dict.fromkeys(kernel_labels(fitted.priors["mean"].kernels, model.columns_))
+    families = sorted({type(likelihood).__name__ for likelihood in fitted.likelihoods})
+    words = f"The model is a Gaussian process ({paper_name(model)}, {' and '.join(families)})."
+    if patterns:
+        words += f" It adds up these patterns: {', '.join(patterns)}."
+    if model.coupled and len(model.output_names_) > 1:
+        words += " Outputs are learned together: each informs the others."
+    if model.heteroscedastic and any(
+        lmc.varies for role, lmc in fitted.priors.items() if role != "mean"
+    ):
+        over = "time" if any(model.columns_.is_time) else "the inputs"
+        words += f" The noise may change with {over}, too."
+    if fitted.priors["mean"].nugget is not None:
+        words += " Each row may deviate on its own (a nugget), beyond the noise of the family."
+    return words
+
+
+def code(model: Any) -> str:
+    """Return the Python code of such a fit, and the versions that were used."""
+    layout, remarks, arguments = model.layout_, [], ["X", "y", "..."]
+    if layout is not None:
+        given = {"outputs": list(layout.outputs), "time": layout.time, "inputs": [*layout.inputs]}
+        chosen = [f"{column!r} is {value!r}" for column, value in getattr(model, "where_", ())]
+        if layout.long:
+            given |= {"outputs": layout.value, "by": layout.by}
+            chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
+        remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
+        for name in ("censored", "capacity", "lower", "upper", "side"):
+            given[name] = getattr(layout.spec, name)
+        given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
+        arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
+    lines = [
+        f"from censored_gp import {type(model).__name__}",
+        "",
+        f"model = {' '.join(repr(model).split())}",
+        *remarks,
+        f"model.fit({', '.join(arguments)})",
+        "",
+        f"# censored-gp {censored_gp.__version__}",
+        f"# Python {platform.python_version()}",
+        f"# jax {jax.__version__}",
+        f"# numpy {np.__version__}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,156 @@
+"""Plots of a fitted model show its numbers."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from censored_gp import CensoredGP, reporting
+from censored_gp.prediction import metrics
+from censored_gp.reporting.components import component_marginals
+from censored_gp.reporting.content import drawn_series
+from censored_gp.reporting.rows import predict_training, training_inputs
+from support import fitted
+
+pytest.importorskip("matplotlib")
+
+
+def test_the_posterior_shows_every_kind_of_cell_apart(model, ax):
+    assert reporting.plot_posterior(model, fitted.NAMES[0], ax=ax) is ax
+    labels = ax.get_legend_handles_labels()[1]
+    assert labels[-5:] == ["seen", "at least", "at most", "between", "missing"]
+    shapes = {len(c.get_paths()[0].vertices) for c in ax.collections[1:3]}
+    assert len(shapes) == 2, "censored cells have another shape"
+    ax.figure.canvas.draw()
+
+
+def test_the_posterior_shows_some_rows_if_asked(model, ax):
+    truth = fitted.world().demand
+    reporting.plot_posterior(model, 1, rows=slice(24, 48), truth=truth, ax=ax)
+    line = next(line for line in ax.lines if line.get_label() == "truth")
+    np.testing.assert_array_equal(line.get_ydata(), truth[24:48, 1])
+
+
+def test_components_add_up_to_the_latent_function(model):
+    inputs = training_inputs(model)[::7]
+    mean, _ = component_marginals(model, "mean", inputs)
+    whole, spread = predict_training(model, slice(None, None, 7)).latent()
+    constant = np.asarray(model.posterior_.model.priors["mean"].mean).reshape(1, -1)
+    np.testing.assert_allclose(mean.sum(axis=0) + constant, whole["mean"], atol=1e-8)
+    assert spread["mean"].shape == mean.shape[1:]
+
+
+def test_a_single_component_has_the_variance_of_the_latent_function(model):
+    inputs = training_inputs(model)[::7]
+    mean, std = component_marginals(model, "scale", inputs)
+    whole, spread = predict_training(model, slice(None, None, 7)).latent()
+    np.testing.assert_allclose(std[0], spread["scale"], rtol=1e-8)
+    assert np.ptp(mean[0] - whole["scale"], axis=0).max() < 1e-8
+
+
+def test_a_daily_component_is_drawn_over_a_day_and_is_periodic(model, ax):
+    assert reporting.plot_component(model, 0, 0, ax=ax).get_title(loc="left") == "daily"
+    x, y = ax.lines[0].get_data()
+    assert (x[0], x[-1]) == (0, 24)
+    np.testing.assert_allclose(y[0], y[-1], atol=1e-6)
+
+
+def test_every_component_has_its_axes_and_its_label(model):
+    axes = reporting.require_matplotlib().figure.Figure().subplots(1, 3)
+    drawn = reporting.plot_components(model, 1, axes=axes)
+    assert [ax.get_title(loc="left") for ax in drawn] == ["daily", "slow", "rain"]
+    assert drawn[2].lines[0].get_xdata().min() == fitted.world().rain.min()
+    drawn[0].figure.canvas.draw()
+    with pytest.raises(ValueError, match=r"axes.*3.*got 2"):
+        reporting.plot_components(model, 1, axes=axes[:2])
+
+
+def test_what_does_not_exist_is_refused(model, ax):
+    with pytest.raises(ValueError, match=r"kernel.*0 to 2.*'daily', 'slow', 'rain'"):
+        reporting.plot_component(model, 3, ax=ax)
+    with pytest.raises(ValueError, match=r"role.*'mean', 'scale'"):
+        reporting.plot_component(model, 0, role="shape", ax=ax)
+    with pytest.raises(ValueError, match=r"role.*'station_2'.*shape"):
+        reporting.plot_noise(model, 1, role="shape", ax=ax)
+
+
+def test_noise_is_drawn_in_the_units_of_the_output(model, ax):
+    drawn = reporting.plot_noise(model, "station_2", ax=ax).lines[0].get_ydata()
+    scale = predict_training(model).parameters()["scale"][:, 1]
+    np.testing.assert_allclose(drawn, scale)
+    assert ax.get_ylim()[0] == 0
+
+
+def test_couplings_are_correlations(model, ax):
+    image = reporting.plot_coregionalization(model, ax=ax).images[0].get_array()
+    table = model.correlations()
+    np.testing.assert_allclose(image[0], [table[name][0] for name in fitted.NAMES])
+    one = reporting.plot_coregionalization(model, "mean", 0, ax=ax)
+    np.testing.assert_allclose(np.diagonal(one.images[-1].get_array()), 1.0)
+    with pytest.raises(ValueError, match=r"kernel.*got 9"):
+        reporting.plot_coregionalization(model, "mean", 9, ax=ax)
+
+
+def test_the_elbo_is_drawn_evaluation_by_evaluation(model, ax):
+    np.testing.assert_array_equal(
+        reporting.plot_elbo(model, ax=ax).lines[0].get_ydata(), model.report_.trace
+    )
+
+
+@pytest.mark.slow
+def test_lost_demand_is_drawn_as_it_is_told(model, ax):
+    told = model.lost_demand(by="hour", samples=500)
+    bars = reporting.plot_lost_demand(model, "hour", ax=ax).patches
+    np.testing.assert_allclose([bar.get_height() for bar in bars], told["lost"])
+    assert reporting.plot_lost_demand(model, "weekday", share=True, ax=ax).get_ylabel() == (
+        "share of demand lost"
+    )
+
+
+def test_transforms_of_a_right_prediction_are_flat_and_intervals_hold(ax):
+    u = (np.arange(1000.0)[:, None] + 0.5) / 1000
+    pit = metrics.PIT(u, u)
+    np.testing.assert_allclose(metrics.pit_histogram(pit), 1.0)
+    np.testing.assert_allclose(metrics.pit_coverage(pit, [0.2, 0.9]), [0.2, 0.9])
+    assert len(reporting.plot_pit(pit, ax=ax).patches) == 10
+    held = reporting.plot_coverage(pit, ax=ax).lines[-1]
+    np.testing.assert_allclose(held.get_ydata(), held.get_xdata(), atol=1e-9)
+
+
+def test_transforms_of_one_output_can_be_drawn_alone(ax):
+    pit = metrics.PIT(np.array([[0.1, 0.9]] * 4), np.array([[0.1, 0.9]] * 4))
+    heights = [bar.get_height() for bar in reporting.plot_pit(pit, 1, bins=2, ax=ax).patches]
+    np.testing.assert_allclose(heights, [0, 2])
+    with pytest.raises(ValueError, match=r"output.*got 2"):
+        reporting.plot_coverage(pit, 2, ax=ax)
+
+
+@pytest.mark.slow
+def test_categories_are_drawn_as_categories(ax):
+    from matplotlib.collections import PolyCollection
+    from matplotlib.figure import Figure
+
+    zones = ["fan", "basin"] * 10
+    table = {"zone": zones, "side": ["left", "right"] * 10, "lead": np.arange(20.0)}
+    estimator = CensoredGP(heteroscedastic=False, max_iterations=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator.fit(table, outputs="lead", inputs=["zone", "side"], capacity=18.0)
+    reporting.plot_posterior(model, ax=ax)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["basin, right", "fan, left"]
+    assert ax.get_xlabel() == "zone, side"
+    (bars,) = ax.containers
+    assert len(bars.lines[2][0].get_segments()) == 2, "one interval for each category"
+    assert not [band for band in ax.collections if isinstance(band, PolyCollection)]
+    dots = ax.collections[0].get_offsets()
+    assert set(np.round(dots[:, 0])) == {0, 1}
+    assert len(np.unique(dots[:, 0])) == len(dots) == 18, "no row hides another"
+    series = drawn_series(model, 0.9, 100)
+    assert series.axis.categories == ["basin, right", "fan, left"]
+    assert sum(series.columns[0]["f"]) == 2
+    charts = pytest.importorskip("censored_gp.reporting.charts")
+    chart = charts.category_chart("zone", frozenset(series.columns[0]["k"]), 0.9)
+    marks = [layer["mark"]["type"] for layer in chart["layer"]]
+    assert marks == ["point", "point", "rule", "point"]
+    noise = reporting.plot_noise(model, ax=Figure().subplots())
+    assert noise.lines[0].get_linestyle() == "None"

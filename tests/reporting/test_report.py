@@ -1,0 +1,228 @@
+"""The report shows the model's numbers, carries all it needs, and escapes what users wrote."""
+
+import copy
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from censored_gp import CensoredGP, Observations
+from censored_gp.data.layout import Layout
+from censored_gp.reporting import content, report, rows, write_report
+from support import fitted
+
+pytest.importorskip("vl_convert")
+
+
+@pytest.fixture(scope="module")
+def text(written):
+    return written.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def charts(text):
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', text, re.S)
+    return json.loads(found[1])
+
+
+def prose(text):
+    """The page without its scripts and styles."""
+    return re.sub(r"<(script|style).*?</\1>", "", text, flags=re.S)
+
+
+def test_the_page_needs_no_network(text):
+    assert text.startswith("<!doctype html>")
+    assert not re.findall(r"<(?:link|img|iframe)|src=", prose(text))
+    assert not re.findall(r"<script[^>]+src", text)
+    assert "default-src 'none'" in text
+    assert "vegaEmbed" in text
+    assert len(text) < 1_300_000, "the script of the charts has 0.9 million characters"
+
+
+def test_what_users_wrote_is_escaped(text):
+    shown = prose(text)
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; $co$" in shown
+    assert "<b>NCGP" not in shown
+    assert "&lt;b&gt;NCGP" in shown
+    assert "x&lt;i&gt;" in shown
+    assert "document.title = &#39;no&#39;" in shown
+    tags = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, _: tags.append(tag)
+    parser.feed(text)
+    assert tags.count("script") == 3
+    assert tags.count("title") == tags.count("style") == 1
+    assert "b" not in tags
+
+
+def test_every_link_leads_to_a_section(text):
+    sections = re.findall(r'<section id="(\w+)">', text)
+    assert {"done", "demand", "lost", "calibration", "comparison", "problems"} <= set(sections)
+    assert re.findall(r'<a href="#(\w+)">', text) == sections
+
+
+def test_lost_demand_is_what_the_model_says(text, charts):
+    total = fitted.model().lost_demand()
+    figure = rf'<div class="name">Lost</div><div class="figure">{float(total["lost"][0]):.0f}</div>'
+    assert re.search(figure, text)
+    hours = fitted.model().lost_demand(by=["output", "hour"])
+    drawn = charts[2]["data"]["lost"]
+    own = [y for y, o in zip(drawn["y"], drawn["o"], strict=True) if o == 2]
+    expected = hours["lost"][np.asarray(hours["output"]) == "station_2"]
+    np.testing.assert_allclose(own, expected, rtol=1e-4)
+    assert drawn["g"][:24] == list(range(24))
+
+
+def test_predictions_are_those_of_the_model(charts):
+    table = fitted.table()
+    prediction = fitted.model().predict_distribution({k: table[k] for k in ("time", "rain")})
+    low, high = prediction.interval(0.9)
+    for d in range(2):
+        drawn = charts[d]["data"]["series"]
+        for name, cells in (("m", prediction.mean), ("lo", low), ("hi", high)):
+            np.testing.assert_allclose(drawn[name], cells[:, d], rtol=1e-4)
+
+
+def test_every_cell_is_drawn_as_what_it_is(charts):
+    known, drawn = fitted.model().observations_, charts[0]["data"]["series"]
+    kinds = np.array(drawn["k"])
+    for number, kind in enumerate(content.CELL_KINDS):
+        np.testing.assert_array_equal(kinds == number, getattr(known, f"is_{kind}")[:, 0])
+    recorded = np.array([np.nan if v is None else v for v in drawn["v"]])
+    np.testing.assert_allclose(recorded[kinds == 1], known.lower[kinds == 1, 0], rtol=1e-4)
+    estimate = np.array(drawn["e"])
+    assert np.all(estimate[kinds == 1] >= recorded[kinds == 1] - 1e-4)
+    np.testing.assert_allclose(estimate, fitted.model().imputation().mean[:, 0], rtol=1e-4)
+    assert drawn["x"][1] - drawn["x"][0] == 3_600_000
+    shapes = {p["mark"].get("shape") for p in charts[0]["spec"]["vconcat"][0]["layer"]} - {None}
+    assert shapes == {"circle", "triangle-up", "triangle-down"}
+
+
+def test_calibration_is_that_of_the_model(model, charts, text):
+    found = content.calibration(model)
+    pit = content.pit(rows.predict_training(model), model.observations_)
+    np.testing.assert_allclose(charts[-1]["data"]["coverage"]["y"], found.coverage, rtol=1e-4)
+    np.testing.assert_allclose(found.coverage, content.pit_coverage(pit, content.LEVELS))
+    overall = found.outputs[-1]
+    assert overall["cells"] == sum(row["cells"] for row in found.outputs[:-1])
+    assert overall["coverage"] == pytest.approx(found.coverage[content.LEVELS.index(0.9)])
+    assert content.percent(overall["coverage"]) in prose(text)
+
+
+def test_settings_reproduce_the_fit(text):
+    assert "time=&#39;time&#39;, inputs=[&#39;rain&#39;]" in text
+    assert "max_iterations=4" in text
+    assert "# censored-gp " in text
+
+
+def test_rows_that_were_chosen_are_named():
+    layout = Layout(("north", "south"), "time", by="station", value="n")
+    model = SimpleNamespace(layout_=layout, where_=(("store", "235"),))
+    code = content.code(model)
+    assert "'store' is '235'" in code
+    assert "'station' is one of 'north', 'south'" in code
+    assert "outputs='n'" in code
+    assert "rows in which" not in content.code(SimpleNamespace(layout_=Layout(("a",), "time")))
+
+
+def test_a_fit_that_did_not_converge_is_a_problem(model):
+    assert not model.report_.converged
+    assert model.report_.message in content.data_problems(model)
+
+
+def test_many_rows_are_thinned_to_peaks_and_troughs(model):
+    x, mean = np.arange(5000.0), np.random.default_rng(0).normal(size=(5000, 1))
+    kept = content.thinned(x, mean, 1000)
+    assert len(kept) <= 1000
+    assert np.all(np.diff(x[kept]) > 0)
+    assert mean[kept].max() == mean.max()
+    assert mean[kept].min() == mean.min()
+    series = content.drawn_series(model, 0.9, 100)
+    assert (series.drawn, series.rows) == (100, 336)
+    assert {len(column) for column in series.columns[1].values()} == {100}
+
+
+def test_missing_and_constant_outputs_are_problems(model):
+    values = np.full((len(model.observations_), 2), 3.0)
+    values[: int(0.75 * len(values)), 1] = np.nan
+    changed = copy.copy(model)
+    changed.observations_ = Observations.from_flags(values, np.zeros(values.shape))
+    changed.output_names_ = changed.observations_.names
+    flat, missing, *_ = content.data_problems(changed)
+    assert re.search("'y0'.* 3", flat)
+    assert re.search("'y1'.*75%", missing)
+
+
+def test_gaps_and_repeated_times_are_found():
+    times = np.datetime64("2024-06-03T00", "h") + np.array([0, 1, 2, 2, 3, 10]).astype("m8[h]")
+    twice, gap = content.time_problems(times.astype("datetime64[s]"))
+    assert "2024-06-03 02:00" in twice
+    assert "7 hours, after 2024-06-03 03:00" in gap
+    assert content.time_problems(times[[0, 1, 2]]) == []
+    assert content.time_problems(times[:1]) == []
+
+
+@pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow"])
+def test_rows_of_result_tables_of_every_make(make):
+    expected = [{"group": "a", "lost": 1.5}, {"group": "b", "lost": 2.5}]
+    columns = {"group": ["a", "b"], "lost": [1.5, 2.5]}
+    module = pytest.importorskip(make)
+    table = module.table(columns) if make == "pyarrow" else module.DataFrame(columns)
+    assert rows.records(table) == rows.records(columns) == rows.records(expected) == expected
+
+
+def test_a_page_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("before")
+    for name in ("drawn_series", "lost_demand"):
+        monkeypatch.setattr(content, name, lambda *_: None)
+    monkeypatch.setattr("jinja2.Template.render", lambda *_, **__: "\ud800")
+    monkeypatch.setattr("censored_gp.reporting.charts.draw", lambda _: {})
+    with pytest.raises(UnicodeEncodeError):
+        report.write_report(model, path)
+    assert path.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("name", ["vl_convert", "jinja2"])
+def test_without_a_package_it_is_said_how_to_get_it(model, monkeypatch, tmp_path, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf'{name}.*pip install "censored-gp\[report\]"'):
+        write_report(model, tmp_path / "page.html")
+
+
+@pytest.fixture(scope="module")
+def below_a_limit():
+    """A model without times, of concentrations below a limit of detection."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 10, 40)
+    y = np.sin(x) + 0.2 * rng.normal(size=40)
+    model = CensoredGP(heteroscedastic=False)
+    return model.fit({"depth": x}, np.maximum(y, -0.5), -(y < -0.5).astype(int))
+
+
+@pytest.mark.slow
+def test_without_times_and_losses_the_page_has_what_there_is(below_a_limit, tmp_path):
+    path = write_report(below_a_limit, tmp_path / "page.html")
+    said = prose(path.read_text(encoding="utf-8"))
+    assert re.findall(r'<section id="(\w+)">', said) == re.findall(r'<a href="#(\w+)">', said)
+    assert 'id="lost"' not in said
+    assert 'id="comparison"' not in said
+    assert "only an upper bound" in said
+
+
+@pytest.mark.slow
+def test_cells_are_held_out_and_models_compared_when_asked_for(below_a_limit, tmp_path):
+    path = tmp_path / "page.html"
+    write_report(below_a_limit, path, folds=2, comparison=["NCGP", "CGP"])
+    said = prose(path.read_text(encoding="utf-8"))
+    assert "40 cells were held out" in said
+    assert "exact cells only" in said
+    models = re.findall(r"<tr[^>]*><td>(N?CGP)</td>", said)
+    assert sorted(models) == ["CGP", "NCGP"]
+    assert said.count('<tr class="best">') == 1
