@@ -152,7 +152,7 @@ def _are_names(training: TrainingData, by: Sequence[Any]) -> bool:
     """Whether a list has names in it, not a label for each row."""
     words = {*PARTS, training.output_label}
     known = all(isinstance(p, str) and (p in words or _column(training, p) is not None) for p in by)
-    return known or len(by) != len(training.inputs)
+    return known or len(by) not in _lengths(training)
 
 
 def _grouping(training: TrainingData, by: Any) -> tuple[str, Any, Int[np.ndarray, "N D"]]:
