@@ -163,7 +163,7 @@ def test_the_hosts_precision_is_left_alone():
 
 
 def test_an_unknown_engine_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'magic'.*'natural', 'svi', 'nuts'"):
+    with pytest.raises(ValueError, match=r"'natural', 'svi', 'nuts'.*'magic'"):
         infer("magic", small.separate())
     assert ENGINES == ("natural", "svi", "nuts")
 
