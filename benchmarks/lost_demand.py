@@ -47,34 +47,24 @@ class Case:
     kernels: tuple[Kernel, ...] | None = None
     with_returns: bool = False
     """Whether bikes that were brought back are outputs, too."""
-    side: str = "right"
-    """What models take censored counts for."""
 
 
 def _bikes(days: int, **settings: Any) -> Callable[[int], Any]:
     return lambda seed: simulate.bike_share(days=days, seed=seed, **settings)
 
 
-BOTH, EITHER = ("MOCGP", "HMOCGP"), "share_or_limit"
+BOTH = ("MOCGP", "HMOCGP")
 CASES = {
     "bikes, 14 days": Case(_bikes(14)),
     "bikes, 28 days": Case(_bikes(28), models=BOTH),
     "bikes, 56 days": Case(_bikes(56)),
     "bikes, 14 days, supply independent of demand": Case(_bikes(14, returns_follow_demand=False)),
     "bikes, 28 days, supply independent of demand": Case(_bikes(28, returns_follow_demand=False)),
-    "bikes, 14 days, a share or a limit": Case(_bikes(14), side=EITHER),
-    "bikes, 28 days, a share or a limit": Case(_bikes(28), side=EITHER),
-    "bikes, 28 days, supply independent of demand, a share or a limit": Case(
-        _bikes(28, returns_follow_demand=False), side=EITHER
-    ),
     "bikes, 28 days, short memory": Case(_bikes(28), "poisson", kernels=FORGETFUL),
     "bikes, 28 days, short memory, returns are outputs": Case(
         _bikes(28), "poisson", kernels=FORGETFUL, with_returns=True
     ),
     "shop, 120 days": Case(lambda seed: simulate.shop(days=120, seed=seed), models=BOTH),
-    "shop, 120 days, a share or a limit": Case(
-        lambda seed: simulate.shop(days=120, seed=seed), side=EITHER
-    ),
     "car parks, 28 days": Case(
         lambda seed: simulate.car_park(days=28, seed=seed), "gaussian", models=BOTH
     ),
@@ -90,7 +80,7 @@ def run(settings: Settings) -> dict[str, float]:
         seen = np.hstack([seen, world.returned])
         censored = np.hstack([censored, np.zeros_like(censored)])
     model = getattr(presets, settings["model"])(case.family, case.kernels)
-    model.fit(world.inputs(), seen, censored=censored, side=case.side)
+    model.fit(world.inputs(), seen, censored=censored)
     truth = (world.demand - world.observed).sum(axis=0)
     rows = list(model.lost_demand(by="output", samples=400, random_state=0))[: len(truth)]
     inside = [row["lost_low"] <= t <= row["lost_high"] for row, t in zip(rows, truth, strict=True)]
