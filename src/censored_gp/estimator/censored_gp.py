@@ -26,32 +26,9 @@ from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, within_steps
 from censored_gp.data.tables import is_table
 from censored_gp.data.validation import warn, warn_of_little, warn_of_shared_times
-from censored_gp.estimator import persistence
+from censored_gp.estimator import persistence, settings, summary, training
 from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
-from censored_gp.estimator.settings import (
-    CONSTRAINTS,
-    check_probability,
-    check_settings,
-    seed_of,
-)
-from censored_gp.estimator.summary import (
-    Coregionalization,
-    coregionalization,
-    describe,
-    prior_correlation,
-)
-from censored_gp.estimator.training import (
-    TrainingData,
-    check_alike,
-    make_task,
-    read_new,
-    read_training,
-    read_truth,
-    read_validation,
-    read_values,
-    validated_inputs,
-)
 from censored_gp.inference import Report, infer
 from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.posterior import Posterior, Seen, Sites
@@ -157,13 +134,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     array([3.6])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
-
+    _parameter_constraints: ClassVar[dict[str, Any]] = settings.CONSTRAINTS
     posterior_: Posterior
-    report_: Report
-    elbo_: float
-    n_iter_: int
-    training_: TrainingData
+    training_: training.TrainingData
     units_: Units
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -255,30 +228,30 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         >>> [bool(value >= 4) for value in filled["bikes"]]
         [False, False, True, True, False, False]
         """
-        settings = check_settings(self)
-        training = read_training(
+        chosen = settings.check_settings(self)
+        data = training.read_training(
             self, X, y, outputs=outputs, by=by, time=time, inputs=inputs,
             censored=censored, capacity=capacity, lower=lower, upper=upper, side=side,
         )  # fmt: skip
-        layout, likelihoods = training.layout, training.likelihoods
-        warn_of_little(training.observations)
+        layout, likelihoods = data.layout, data.likelihoods
+        warn_of_little(data.observations)
         if layout is not None and layout.time is not None and not layout.long:
-            warn_of_shared_times(training.inputs, layout.time)
+            warn_of_shared_times(data.inputs, layout.time)
         keep_compiled_programs()
         with float64(), progress_bar(self.progress) as tell:
-            units = choose_units(likelihoods, training.seen.values())
-            design = design_for(vars(self), likelihoods, training.columns, training.inputs)
-            models = starting_models(design, units.apply(training.seen).values())
-            recorded = within_steps(training.seen, design.outputs_of_varying_scale)
-            task = make_task(self, training, models[-1], units.apply(recorded), progress=tell)
-            held_out = getattr(settings, "validation", None)
+            units = choose_units(likelihoods, data.seen.values())
+            design = design_for(vars(self), likelihoods, data.columns, data.inputs)
+            models = starting_models(design, units.apply(data.seen).values())
+            recorded = within_steps(data.seen, design.outputs_of_varying_scale)
+            task = training.make_task(self, data, models[-1], units.apply(recorded), progress=tell)
+            held_out = getattr(chosen, "validation", None)
             if held_out is not None:
-                inputs, seen = read_validation(self, held_out, training)
-                settings = dataclasses.replace(settings, validation=(inputs, units.apply(seen)))
+                inputs, seen = training.read_validation(self, held_out, data)
+                chosen = dataclasses.replace(chosen, validation=(inputs, units.apply(seen)))
             # The other engines take many times longer for a fit.
             tried = models if self.engine == "natural" else models[-1:]
-            posterior, report = best_fit(partial(infer, self.engine), task, tried, settings)
-        self.posterior_, self.units_, self.training_ = posterior, units, training
+            posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
+        self.posterior_, self.units_, self.training_ = posterior, units, data
         self.report_ = report = _in_own_units(report, units, recorded)
         self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
@@ -332,7 +305,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if self.layout_ is not None and is_table(X):
             # A row of the answer for each row of the table, long or not.
             X = tables.read_new(X, self.layout_)[0]
-        return self.distribution_at(validated_inputs(self, X, self.columns_)[0])
+        return self.distribution_at(training.validated_inputs(self, X, self.columns_)[0])
 
     def distribution_at(
         self,
@@ -391,7 +364,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         >>> low.round(1), high.round(1)
         (array([3.2]), array([4.1]))
         """
-        check_probability(probability)
+        settings.check_probability(probability)
         prediction, rows = self._asked(X)
         low, high = prediction.interval(probability)
         return self._shaped(low, rows), self._shaped(high, rows)
@@ -405,7 +378,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([0.04])
         """
         prediction, rows = self._asked(X)
-        return self._shaped(prediction.cdf(read_values(self, X, y, rows, prediction.shape)), rows)
+        values = training.read_values(self, X, y, rows, prediction.shape)
+        return self._shaped(prediction.cdf(values), rows)
 
     def log_density(self, X: Any, y: Any = None) -> Any:
         """Return the log density (for counts, the log probability) of true outputs y.
@@ -418,7 +392,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([-1.5])
         """
         prediction, rows = self._asked(X)
-        values = read_values(self, X, y, rows, prediction.shape)
+        values = training.read_values(self, X, y, rows, prediction.shape)
         return self._shaped(prediction.log_density(values), rows)
 
     def sample(self, X: Any, n: int = 1, random_state: Any = None) -> Any:
@@ -432,7 +406,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (100, 2)
         """
         prediction, rows = self._asked(X)
-        drawn = draws(prediction, n, seed_of(random_state, self.random_state))
+        drawn = draws(prediction, n, settings.seed_of(random_state, self.random_state))
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
     def sample_prior(self, X: Any, n: int = 1, random_state: Any = None) -> Any:
@@ -450,8 +424,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (3, 2)
         """
         check_is_fitted(self)
-        inputs, rows = read_new(self, X)
-        rng = np.random.default_rng(seed_of(random_state, self.random_state))
+        inputs, rows = training.read_new(self, X)
+        rng = np.random.default_rng(settings.seed_of(random_state, self.random_state))
         seeds = rng.integers(2**31, size=n)
         cells = np.stack([prior_draw(self.posterior_.model, inputs, int(s)) for s in seeds])
         own = self.units_.shift + self.units_.scale * cells
@@ -514,7 +488,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (array([1. , 2. , 3.1, 3.1, 2. , 1. ]), array([1. , 2. , 3.8, 3.8, 2. , 1. ]))
         """
         check_is_fitted(self)
-        check_probability(probability)
+        settings.check_probability(probability)
         low, high = self._of_censored(lambda found: found.interval(probability))
         rows = self.training_.rows
         return self._shaped(self._with_exact(low), rows), self._shaped(self._with_exact(high), rows)
@@ -566,10 +540,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         from sklearn.metrics import r2_score
 
         prediction = self.predict_distribution(X)
-        truth = read_truth(
+        truth = training.read_truth(
             self, X, y, censored=censored, capacity=capacity, lower=lower, upper=upper, side=side
         )
-        check_alike(truth, prediction.shape, self.output_names_)
+        training.check_alike(truth, prediction.shape, self.output_names_)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
         each = [
             r2_score(truth.lower[rows, d], prediction.mean[rows, d], sample_weight=weight[rows])
@@ -738,7 +712,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         return diagnose.diagnose(self, folds, random_state)
 
-    def coregionalization(self) -> tuple[Coregionalization, ...]:
+    def coregionalization(self) -> tuple[summary.Coregionalization, ...]:
         """Return the matrices B_q = A_q A_q' of Eq. (5) by role and kernel.
 
         >>> from censored_gp import CGP
@@ -747,7 +721,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         [('mean', (1, 1))]
         """
         check_is_fitted(self)
-        return coregionalization(self.posterior_.model, self.columns_, self.output_names_)
+        return summary.coregionalization(self.posterior_.model, self.columns_, self.output_names_)
 
     def correlations(self, role: str = "mean") -> Any:
         """Return how far outputs inform each other: prior correlations of their latent functions.
@@ -760,12 +734,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([[1.]])
         """
         check_is_fitted(self)
-        matrix, training = prior_correlation(self.posterior_.model, role), self.training_
-        if training.layout is None:
+        matrix, data = summary.prior_correlation(self.posterior_.model, role), self.training_
+        if data.layout is None:
             return matrix
-        names = [str(label) for label in training.labels]
+        names = [str(label) for label in data.labels]
         columns = {name: matrix[:, d] for d, name in enumerate(names)}
-        return training.table({training.output_label: np.array(names), **columns})
+        return data.table({data.output_label: np.array(names), **columns})
 
     def summary(self) -> str:
         """Return what was fitted, to what, and how it went, in words.
@@ -778,7 +752,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         ...
         """
         check_is_fitted(self)
-        return describe(self)
+        return summary.describe(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a file that `censored_gp.load` reads.
@@ -797,7 +771,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
         """Return the distribution at new inputs, and the rows of the table they came in, if any."""
         check_is_fitted(self)
-        inputs, rows = read_new(self, X)
+        inputs, rows = training.read_new(self, X)
         return self.distribution_at(inputs), rows
 
     def _shaped(

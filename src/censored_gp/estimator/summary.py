@@ -49,7 +49,8 @@ def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D 
         raise ValueError(f"`role` must be one that varies, {listed(varying)}, got {role!r}.")
     a = [np.asarray(mixing) for mixing in model.priors[role].mixing]
     # Outputs in different blocks are independent.
-    total = block_diag(*np.sum([np.einsum("bdr,ber->bde", each, each) for each in a], axis=0))
+    blocks = np.sum([np.einsum("bdr,ber->bde", each, each) for each in a], axis=0)
+    total = np.asarray(block_diag(*blocks))
     scale = np.sqrt(np.maximum(np.diagonal(total), 1e-300))
     correlation = total / np.outer(scale, scale)
     np.fill_diagonal(correlation, 1.0)

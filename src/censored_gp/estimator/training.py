@@ -9,7 +9,7 @@ import dataclasses
 import datetime
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -223,8 +223,8 @@ def read_values(
     """Return values of outputs for each cell; one number stands for all cells."""
     if y is None and rows is not None:
         return tables.values_of(X, model.layout_, rows, shape)
-    if isinstance(y, float | int) or getattr(y, "shape", None) == ():
-        return np.full(shape, float(y))
+    if np.isscalar(y) or getattr(y, "shape", None) == ():
+        return np.full(shape, float(cast(float, y)))
     values = read_targets(y)
     censored = np.argwhere(~(values.is_exact | values.is_missing))
     if len(censored):
@@ -261,8 +261,7 @@ def validated_inputs(
     """
     _refuse_unreadable(X)
     shape = shape_of(X, "Input")
-    flat = len(shape) == 1 and not isinstance(X, Mapping)
-    if flat and not any(read_inputs(X)[1].is_time):
+    if len(shape) == 1 and not any(read_inputs(X)[1].is_time):
         raise ValueError(
             f"Expected 2D array, got 1D array instead: {len(X)} number(s) as inputs. Reshape your "
             "data with .reshape(-1, 1) if it has one column, .reshape(1, -1) if it has one row."

@@ -7,7 +7,7 @@ or as it is given; `find_engine` tells the class of its settings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Report, Task
@@ -30,7 +30,7 @@ def find_engine(engine: Any) -> Engine:
     if isinstance(engine, Engine):
         return engine
     if callable(engine):
-        return Engine(engine)
+        return Engine(cast(Callable[..., Any], engine))
     # Imported on demand: the optional dependencies of an engine are needed by its users only.
     if engine == "natural":
         from censored_gp.inference.natural import NaturalSettings, fit
