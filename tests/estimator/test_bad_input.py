@@ -46,16 +46,16 @@ REFUSED = {
     ),
     "text in X": Call(["Input 'a', row 5"], FRAME.assign(a=[*"12345", "hot"]), Y),
     "flat X": Call(["Expected 2D array, got 1D", r"reshape\(-1, 1\)"], X[:, 0], Y),
-    "no rows": Call(["found no rows"], np.empty((0, 2)), []),
+    "no rows": Call(["no rows"], np.empty((0, 2)), []),
     "ragged rows": Call(
-        ["Inputs"],
+        ["unequal length, 1 in row 0 and 2 in row 2"],
         [[1.0], [2.0], [3.0, 4.0]],
         Y[:3],
     ),
     "ragged capacity": Call(
-        ["Capacity values"], X, Y, capacity=[[1], [2, 3]]
+        ["Capacity.*unequal length"], X, Y, capacity=[[1], [2, 3]]
     ),
-    "ragged dict": Call(["'a' of 2 rows, 'b' of 3 rows"], {"a": [1, 2], "b": [1, 2, 3]}, Y),
+    "ragged dict": Call(["'a' of 2", "'b' of 3"], {"a": [1, 2], "b": [1, 2, 3]}, Y),
     "other rows": Call(["6 row.* of inputs and 5 of outputs"], X, Y[:-1]),
     "no y": Call(["requires y to be passed"], X, None),
     "infinite y": Call(["Output 'y', row 1", "from_bounds"], X, with_cell(Y, 1, np.inf)),
@@ -63,23 +63,23 @@ REFUSED = {
         ["Output 'y', row 3"], X, Y, upper=with_cell(Y, 3, 1.0)
     ),
     "bounds of other shape": Call(
-        [r"Lower bounds", "one for each row"], X, Y, lower=FRAME
+        ["Lower bound.*2 column"], X, Y, lower=FRAME
     ),
-    "flags of other shape": Call(["flags have 5 row", "the outputs 6"], X, Y, Y[:-1] > 1),
+    "flags of other shape": Call(["(?i)flag.*5 row.*6 row"], X, Y, Y[:-1] > 1),
     "flags of other names": Call(
-        ["columns 'b', 'a', the outputs 'a', 'b'"], X, FRAME, FRAME[["b", "a"]] > 100
+        ["(?i)flag.*'b', 'a'.*'a', 'b'"], X, FRAME, FRAME[["b", "a"]] > 100
     ),
     "lower and upper of other names": Call(
-        ["upper bounds have the columns 'b', 'a', the outputs 'a', 'b'", "reorder"],
+        ["(?i)upper bound.*'b', 'a'.*'a', 'b'"],
         X,
         lower=FRAME,
         upper=FRAME[["b", "a"]],
     ),
     "a bound of other names": Call(
-        ["upper bounds have the columns 'b', 'a'"], X, FRAME, upper=FRAME[["b", "a"]] + 9
+        ["(?i)upper bound.*'b', 'a'"], X, FRAME, upper=FRAME[["b", "a"]] + 9
     ),
     "bounds of other names than each other": Call(
-        ["upper bounds have the columns 'b', 'a'"],
+        ["(?i)upper bound.*'b', 'a'"],
         X,
         FRAME.to_numpy(),
         lower=FRAME,
@@ -92,7 +92,7 @@ REFUSED = {
         ["row 0.*"], X, Y, -1 * (Y < 2), side="left"
     ),
     "unknown flag": Call(["Flag of output 'y', row 0"], X, Y, with_cell(Y * 0, 0, 7)),
-    "flags and bounds": Call(["found flags and bounds"], X, Y, Y > 2, lower=Y),
+    "flags and bounds": Call(["bounds and flags"], X, Y, Y > 2, lower=Y),
     "flags for Observations": Call(["Observations and flags"], X, Observations.exact(Y), Y > 2),
     "nothing observed": Call(
         ["Output 'b'"], X, FRAME.assign(b=np.nan)
@@ -210,9 +210,9 @@ REFUSED = {
         settings={"kernels": {"scale": RBF(columns="rain")}, "heteroscedastic": False},
     ),
     "validation that is no pair": held_out(["validation.*pair.*5"], 5),
-    "validation of fewer outputs": held_out(["found 'y'. Accepted are .*: 'a', 'b'"], (X, Y)),
+    "validation of fewer outputs": held_out(["Outputs.*'y'.*'a', 'b'"], (X, Y)),
     "validation of outputs in another order": held_out(
-        ["found 'b', 'a'. Accepted are .*: 'a', 'b'"], (X, FRAME[["b", "a"]])
+        ["Outputs.*'b', 'a'.*'a', 'b'"], (X, FRAME[["b", "a"]])
     ),
     "validation of fewer rows": held_out(
         ["6 row.s. of inputs and 3 of outputs"], (X, FRAME.to_numpy()[:3])
@@ -255,7 +255,7 @@ ASKED = {
     "NaN": (lambda m: m.predict([[np.nan]]), "Input 'x0', row 0"),
     "times": (
         lambda m: m.predict(np.array([["2024-01-01"]], "M8[D]")),
-        "found times. Accepted are",
+        "Input 'x0'.*times.*numbers",
     ),
     "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "accepted are numbers between 0 and 1"),
     "percent": (lambda m: m.interval(X, 95), "`probability`.*95"),
@@ -264,8 +264,8 @@ ASKED = {
         lambda m: m.log_density(X, Observations.from_flags(Y, Y > 2)),
         r"Output 'y', row 2.*log_probability",
     ),
-    "a dict of numbers": (lambda m: m.cdf(X, {"y": 1.0}), "'y' that is not flat"),
-    "ragged values": (lambda m: m.cdf(X, [[1], [1, 2]]), "Outputs: found rows of unequal length"),
+    "a dict of numbers": (lambda m: m.cdf(X, {"y": 1.0}), "'y'.*flat"),
+    "ragged values": (lambda m: m.cdf(X, [[1], [1, 2]]), "Output.*unequal length"),
     "other rows": (lambda m: m.score(X, Y[:-1]), r"\(6, 1\), got shape \(5, 1\)"),
     "other outputs": (lambda m: m.cdf(X, np.ones((6, 2))), r"\(6, 1\), got shape \(6, 2\)"),
 }

@@ -69,6 +69,6 @@ def test_a_naive_model_takes_bounds_for_values():
 
 def test_between_two_counts_a_naive_model_takes_the_lower_middle():
     seen = censored_gp.Observations(np.array([[2.0], [3.0]]), np.array([[5.0], [3.0]]))
-    naive = targets.as_seen(seen, (censored_gp.likelihoods.Poisson(),))
+    naive = targets.ignore_censoring(seen, (censored_gp.likelihoods.Poisson(),))
     np.testing.assert_array_equal(naive.lower, [[3.0], [3.0]])
     np.testing.assert_array_equal(naive.upper, naive.lower)

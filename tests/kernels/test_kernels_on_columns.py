@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp.data.inputs import Columns, phase, spacing
+from censored_gp.data.inputs import Columns, phase
+from censored_gp.data.time import spacing
 from censored_gp.kernels import (
     RBF,
     Constant,

@@ -199,7 +199,7 @@ def loaded(training: Training) -> Any:
     model = load(str(training.load))
     if training.seed is not None:
         model.set_params(random_state=training.seed)
-    if model.layout_ is not None and model.layout_.make == "pyarrow":
+    if model.layout_ is not None and model.layout_.backend == "pyarrow":
         # Its answers are such tables.
         require_pyarrow()
     return model

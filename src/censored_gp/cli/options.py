@@ -25,7 +25,7 @@ MODELS = ("hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp")
 USUAL_MODEL, USUAL_LIKELIHOOD, USUAL_SIDE, USUAL_SEED = "hmocgp", "gaussian", "right", 0
 """What is meant where no option says otherwise. A model file says it itself, so that the options
 must tell apart what was given and what was not."""
-SIDES = ("right", "left", "share", "share_or_limit")
+SIDES = ("right", "left", "share")
 
 
 def _families(incomplete: str) -> list[str]:
@@ -124,8 +124,8 @@ class Training:
         _option(
             "--side",
             metavar="SIDE",
-            text="What a flag says: right (at least; usual), left (at most), share (counted in "
-            "part) or share_or_limit (either).",
+            text="What a flag says: right (at least; usual), left (at most) or share (counted "
+            "in part).",
         ),
     ] = None
     likelihood: Annotated[

@@ -107,7 +107,8 @@ def plan_of_layout(model: Any, name: str) -> Plan:
             "it to a table: fit(table, outputs=[...], time=...)."
         )
     outputs, only = (layout.outputs, ()) if layout.by is None else ((layout.value,), layout.outputs)
-    spec = {f.name: getattr(layout.spec, f.name) for f in dataclasses.fields(layout.spec)}
+    fields = ("censored", "capacity", "lower", "upper", "side")
+    spec = {name: getattr(layout, name) for name in fields}
     return Plan(tuple(outputs), layout.time, tuple(layout.inputs), layout.by, only=only, **spec)
 
 

@@ -96,18 +96,13 @@ def located(
         raise
     except ValueError as error:
         # Imported when asked for: the help must not wait for it.
-        from censored_gp.data.tables import CELL
+        from censored_gp.data.errors import DataError
 
-        words = str(error)
-        if not words.startswith(only):
+        if not str(error).startswith(only):
             raise
-        cell = CELL.search(words)
-        if cell is None:
-            raise BadInput(f"{name}: {by_line(words)}") from error
-        place = f"{name}, {line_of(int(cell['row']))}, column {cell['column']}"
-        # The row counts from the first row of values and would confuse; other rows become lines.
-        rest = words[: cell.start()] + cell["column"] + by_line(words[cell.end() :])
-        raise BadInput(f"{place}: {rest}") from error
+        if isinstance(error, DataError) and error.row is not None:
+            raise BadInput(str(error.at(file=name, line=line_of(error.row)))) from error
+        raise BadInput(f"{name}: {by_line(str(error))}") from error
     finally:
         warnings.showwarning = before
 

@@ -37,14 +37,14 @@ def side_by_side(keys: tuple[str, ...], tables: dict[str, Any]) -> Any:
     [{'t': 1, 'a': 2.0, 'a_low': 1.5}]
     """
     # Imported when asked for: the help must not wait for it.
-    from censored_gp.data.tables import names_of_ends
+    from censored_gp.data.tables import interval_suffixes
 
     each = {end: as_arrow(table) for end, table in tables.items()}
     first = next(iter(each.values()))
     columns = {name: first[name] for name in first.column_names if name in keys}
     outputs = [name for name in first.column_names if name not in keys]
     # An output may have the name that an interval would have.
-    low, high = names_of_ends(outputs, list(columns))
+    low, high = interval_suffixes(outputs, list(columns))
     named = {"_low": low, "_high": high}
     for name in outputs:
         columns |= {f"{name}{named.get(end, end)}": table[name] for end, table in each.items()}

@@ -1,302 +1,38 @@
-"""Values that were recorded in steps, where many of them are one and the same.
-
-A density has no largest value at a number that many records share: a scale that may vary would
-become nought there, and the bound infinite. What is recorded as 0 in steps of 1 was between -1/2
-and 1/2; said so, it is a probability, which is one at most.
-
-Cells of outputs and of what goes with them (flags, bounds, limits), out of what a user has.
-
-Everything is brought to one number for each row and output; what cannot be is refused by name of
-the output and number of the row.
-
-Bounds that can be: shapes that match, lower ends that are not above the upper ones.
-
-What is known of the outputs: a closed interval `[lower, upper]` per row and output.
+"""What is known of the outputs: a closed interval `[lower, upper]` per row and output, Eq. (1).
 
 `lower == upper` is exact, `upper = inf` right-censored, `lower = -inf` left-censored, both finite
 and different interval-censored, both infinite missing. There is no NaN inside: flags, NaN,
-capacities and detection limits become bounds here, at the edge.
+capacities and detection limits become bounds here, at the edge, for arrays and tables alike
+(`from_cells`).
 
 A right-censored count may be more than a bound: if counting stopped at a random moment, what was
-counted is a random share of the truth, and speaks of it. Such cells, and no others, have a mark,
-and odds if they may as well be limits.
+counted is a random share of the truth, and speaks of it. Such cells are marked `is_share`.
+
+Whoever computes needs `Observations` but no tables: those who read import them themselves.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 
-from censored_gp.data.tables import as_numbers, first_problem, listed, read_table, shape_of
+from censored_gp.data.errors import DataError, did_you_mean, listed, refuse, warn
+
+if TYPE_CHECKING:
+    from censored_gp.data.tables import Table
 
 Cells = Float[np.ndarray, "N D"]
 
-
-SHARES = ("share", "share_or_limit")
-"""Sides of which flags alone can tell where they are."""
-
-
-ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1), **dict.fromkeys(SHARES, (0, 1))}
-"""Flags by what a plain one says."""
-
+ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1), "share": (0, 1)}
+"""Flags that each side accepts."""
 
 MEANING = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
 
-
-class Seen(NamedTuple):
-    """Cells as read, NaN where missing; `named` tells whether the names are the user's."""
-
-    values: Cells
-    names: tuple[str, ...]
-    named: bool
-    flat: bool
-    """Whether it was a flat array, and no column of a table."""
-
-
-def read(data: Any, noun: str = "Output") -> Seen:
-    """Cells of a table, an array, or anything that reads as one.
-
-    >>> read([1.0, None]).values.tolist()
-    [[1.0], [nan]]
-    """
-    table = read_table(data, noun=noun, prefix="y", alone="y")
-    if not table.columns:
-        raise ValueError(f"{noun}s: found no column. Accepted is at least one.")
-    columns = [as_numbers(column, noun) for column in table.columns]
-    flat = len(shape_of(data, noun)) == 1
-    return Seen(np.stack(columns, axis=1), table.names, table.named, flat)
-
-
-def read_values(y: Any) -> Seen:
-    """Outputs that are finite or missing."""
-    seen = read(y)
-    refuse_where(
-        np.isinf(seen.values),
-        seen.names,
-        seen.values,
-        "Accepted are finite numbers, and NaN for missing ones. Use Observations.from_bounds for "
-        "what is only bounded.",
-    )
-    return seen
-
-
-def read_like(data: Any, seen: Seen, noun: str) -> Cells:
-    """Cells of the same rows and outputs as those already read."""
-    other = read(data, noun)
-    if other.values.shape != seen.values.shape:
-        raise ValueError(
-            f"The {noun.lower()}s have {size_in_words(other.values)}, the outputs "
-            f"{size_in_words(seen.values)} ({listed(seen.names)}). Accepted is one value for each "
-            "row and output."
-        )
-    check_same_names(other, seen, f"{noun.lower()}s")
-    return other.values
-
-
-def read_flags(data: Any, seen: Seen, accepted: tuple[int, ...]) -> Cells:
-    """Flags of the accepted values; at a missing value the flag does not matter."""
-    flags = read_like(data, seen, "Flag")
-    flags = np.where(np.isnan(seen.values) & np.isnan(flags), 0.0, flags)
-    refuse_where(
-        ~np.isin(flags, accepted),
-        seen.names,
-        flags,
-        f"Accepted flags are {', '.join(MEANING[flag] for flag in accepted)}.",
-        noun="Flag of output",
-    )
-    return flags
-
-
-def check_side(side: str) -> None:
-    """Refuse a side that is none."""
-    if side not in ACCEPTED:
-        raise ValueError(
-            f'side: found {side!r}. Accepted is "right" (a censored value is at least what was '
-            'recorded), "left" (at most), "share" (a random share of the truth was counted) or '
-            '"share_or_limit" (a share or "at least": it is not known which).'
-        )
-
-
-def spread_out(limit: Any, seen: Seen, what: str) -> Cells:
-    """One number per cell from one in all, per output, per row, or per row and output."""
-    if isinstance(limit, Mapping):
-        _check_known(limit, seen, what)
-        limit = [[limit.get(name, np.nan) for name in seen.names]]
-    noun = f"{what.capitalize()} value"
-    other = read([[limit]] if shape_of(limit, noun) == () else limit, noun)
-    values, (rows, outputs), flat = other.values, seen.values.shape, other.flat
-    if flat and len(values) == rows == outputs > 1:
-        raise ValueError(
-            f"The {what} has {rows} values, which could be one per row or one per output. Give an "
-            f"array of shape ({rows}, 1) for rows, (1, {outputs}) or a dict by name for outputs."
-        )
-    if flat and len(values) == outputs:
-        values = values.T
-    if not all(have in (1, want) for have, want in zip(values.shape, (rows, outputs), strict=True)):
-        raise ValueError(
-            f"The {what} has {size_in_words(values)}, the outputs {size_in_words(seen.values)} "
-            f"({listed(seen.names)}). Accepted is one number, one per output (a list, or a dict by "
-            "name), one per row, or one per row and output."
-        )
-    if values.shape[1] == outputs:
-        check_same_names(other, seen, what)
-    return np.broadcast_to(values, seen.values.shape)
-
-
-def _check_known(limit: Mapping[str, Any], seen: Seen, what: str) -> None:
-    unknown = [name for name in limit if name not in seen.names]
-    if unknown:
-        raise ValueError(
-            f"The {what} names {listed(map(str, unknown))}, which is not an output. The "
-            f"outputs are {listed(seen.names)}."
-        )
-
-
-def check_same_names(other: Seen, seen: Seen, what: str) -> None:
-    """Refuse columns of what goes with the outputs that are named or ordered otherwise."""
-    # One column cannot be mistaken for another, and is usually called something else.
-    several = len(seen.names) > 1 and len(other.names) > 1
-    if several and other.named and seen.named and other.names != seen.names:
-        raise ValueError(
-            f"The {what} have the columns {listed(other.names)}, the outputs {listed(seen.names)}. "
-            "Accepted are the same names in the same order: rename or reorder the columns."
-        )
-
-
-def refuse_where(
-    bad: Bool[np.ndarray, "N D"],
-    names: Sequence[str],
-    found: Cells,
-    accepted: str,
-    noun: str = "Output",
-) -> None:
-    """Refuse the first cell that is bad, if any is."""
-    problem = first_problem(bad, names, noun)
-    if problem:
-        row, column, place = problem
-        raise ValueError(f"{place}: found {found[row, column]:g}. {accepted}")
-
-
-def size_in_words(cells: Cells) -> str:
-    """How many rows and columns there are."""
-    return f"{cells.shape[0]} row(s) and {cells.shape[1]} column(s)"
-
-
-def as_cells(bound: Any) -> Cells:
-    """Return bounds as rows by outputs; a flat array is one output."""
-    cells = np.array(bound, dtype=np.float64)
-    cells = cells[:, None] if cells.ndim == 1 else cells
-    if cells.ndim != 2 or cells.shape[1] == 0:
-        raise ValueError(
-            f"Bounds: found an array of shape {cells.shape}. Accepted are rows by outputs, with at "
-            "least one output."
-        )
-    return cells
-
-
-def _as_marks(marks: Any, kind: type) -> Shaped[np.ndarray, "R C"]:
-    """Return marks as rows by outputs: one alone stands for all, a flat array is of one output."""
-    found = np.array(marks, dtype=kind)
-    return found.reshape(-1, 1) if found.ndim < 2 else found
-
-
-def as_shares(
-    share: Any, lower: Cells, upper: Cells, names: tuple[str, ...]
-) -> Bool[np.ndarray, "N D"]:
-    """Return which cells are shares; only right-censored ones can be."""
-    share = _as_marks(share, bool)
-    if share.shape not in ((1, 1), lower.shape):
-        raise ValueError(
-            f"Shares: found {size_in_words(share)}. Accepted is one flag for each row and output, "
-            f"{size_in_words(lower)}."
-        )
-    found = np.broadcast_to(share, lower.shape)
-    problem = first_problem(found & ~(np.isfinite(lower) & np.isposinf(upper)), names, "Output")
-    if problem:
-        raise ValueError(
-            f"{problem[2]}: found a share that is not right-censored. Accepted are lower bounds."
-        )
-    return found
-
-
-def as_odds(odds: Any, share: Bool[np.ndarray, "N D"], names: tuple[str, ...]) -> Cells:
-    """Return the odds of a limit, of cells that may be shares; only these can have any."""
-    cells = _as_marks(odds, np.float64)
-    if cells.shape not in ((1, 1), share.shape):
-        raise ValueError(
-            f"Odds of limits: found {size_in_words(cells)}. Accepted is one number for each row "
-            f"and output, {size_in_words(share)}."
-        )
-    found = np.where(share, cells, 0.0) if cells.size == 1 else cells
-    bad = ~(np.isfinite(found) & (found >= 0)) | ((found > 0) & ~share)
-    problem = first_problem(bad, names, "Output")
-    if problem:
-        row, column, place = problem
-        raise ValueError(
-            f"{place}: found the odds {found[row, column]:g} of a limit. Accepted are 0 and, where "
-            "is_share, positive numbers."
-        )
-    return found
-
-
-def odds_of_limits(values: Cells, share: Bool[np.ndarray, "N D"]) -> Cells:
-    """Return what is added to 1 / (y + 1) if a record is as likely to be a share as a limit.
-
-    A limit is not known to depend on anything. Of all distributions on 0, 1, ... that have the mean
-    of the output's own records it is thought to have the one that says least: the geometric one.
-
-    >>> odds_of_limits(np.array([[0.0], [2.0], [5.0]]), np.array([[True], [True], [False]]))
-    array([[0.5  ],
-           [0.125],
-           [0.   ]])
-    """
-    some = np.where(share, np.maximum(values, 0.0), 0.0)
-    mean = some.sum(axis=0) / np.maximum(share.sum(axis=0), 1)
-    log_ratio = np.log1p(1.0 / np.where(mean > 0, mean, 1.0))
-    chance = np.exp(-some * log_ratio) / (1.0 + mean)
-    # So large a record would otherwise have no odds at all, and be a share for certain.
-    return np.where(share, np.maximum(chance, np.finfo(float).tiny), 0.0)
-
-
-def default_names(number: int) -> tuple[str, ...]:
-    """Return names for outputs that have none."""
-    return ("y",) if number == 1 else tuple(f"y{d}" for d in range(number))
-
-
-def check_shapes(lower: Cells, upper: Cells, names: tuple[str, ...]) -> None:
-    """Refuse bounds of unlike shapes, and names that are not one for each output."""
-    if lower.shape != upper.shape:
-        raise ValueError(
-            f"The lower bounds have {size_in_words(lower)}, the upper bounds "
-            f"{size_in_words(upper)}. Accepted is one of each for every row and output."
-        )
-    if len(names) != lower.shape[1] or len(set(names)) != len(names):
-        raise ValueError(
-            f"Outputs: found the names {listed(names)} for {lower.shape[1]} output(s). Accepted is "
-            "one name per output, all different."
-        )
-
-
-def check_bounds(lower: Cells, upper: Cells, names: tuple[str, ...]) -> None:
-    """Refuse intervals that hold nothing, and NaN."""
-    ends = "Accepted are lower <= upper, -inf for no lower and inf for no upper bound"
-    empty = ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper)
-    problem = first_problem(empty, names, "Output")
-    if problem:
-        row, column, place = problem
-        found = f"lower {lower[row, column]:g} and upper {upper[row, column]:g}"
-        advice = "Swap or correct the bounds"
-        if np.isnan(lower[row, column]) or np.isnan(upper[row, column]):
-            advice = "Use Observations.from_bounds, which reads NaN as not known"
-        raise ValueError(f"{place}: found {found}. {ends}. {advice}.")
-
-
-# Right-censored and so on in words, in the order in which they are told.
 KINDS = {
     "exact": "exact",
     "right": "at least a bound (right-censored)",
@@ -304,6 +40,13 @@ KINDS = {
     "interval": "between two bounds",
     "missing": "missing",
 }
+"""What may be known of a cell, in words and in the order in which it is told."""
+
+ATOM = 0.25
+"""Share of the values from which on the most common one is more than a coincidence."""
+
+WHOLE = 1e-6
+"""How far from a whole number of steps a value may be, by rounding."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -311,7 +54,7 @@ class Observations:
     """Closed intervals `[lower, upper]`, N rows by D outputs, with the names of the outputs.
 
     Use a builder (`exact`, `from_flags`, `from_bounds`, `from_capacity`, `from_detection_limit`,
-    `from_rounding`) unless you have both bounds, without NaN, already.
+    `from_rounding`) unless you have both bounds, without NaN, already. The arrays are read-only.
 
     >>> from censored_gp import Observations
     >>> Observations([1.0, 4.0], [1.0, float("inf")])
@@ -325,23 +68,31 @@ class Observations:
     flat: bool | None = None
     """Whether they came as a flat array: results for them are then flat, too."""
     is_share: Bool[np.ndarray, "N D"] = field(default_factory=lambda: np.zeros((1, 1), dtype=bool))
-    """Where a right-censored count is, or may be, a random share of the truth; one flag stands for
-    all."""
-    limit_odds: Cells = field(default_factory=lambda: np.zeros((1, 1)))
-    """Where a share may be a limit instead: what is added to 1 / (y + 1), the probability of having
-    seen so much of y; 0 is a share for certain, and one number stands for all shares."""
+    """Where a right-censored count is a random share of the truth; one flag stands for all."""
 
     def __post_init__(self) -> None:
-        lower, upper = (as_cells(bound) for bound in (self.lower, self.upper))
-        names = tuple(map(str, self.names)) or default_names(lower.shape[1])
-        check_shapes(lower, upper, names)
-        check_bounds(lower, upper, names)
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
-        share = as_shares(self.is_share, lower, upper, names)
-        odds = as_odds(self.limit_odds, share, names)
-        values = {"lower": lower, "upper": upper, "names": names, "flat": flat}
-        values |= {"is_share": share, "limit_odds": odds}
-        for name, value in values.items():
+        lower, upper = (_as_cells(bound, np.float64) for bound in (self.lower, self.upper))
+        names = tuple(map(str, self.names)) or default_names(lower.shape[1])
+        if lower.shape != upper.shape:
+            raise DataError(
+                f"the lower bounds have {_size(lower)}, the upper bounds {_size(upper)}.",
+                noun="Outputs",
+            )
+        if len(names) != lower.shape[1] or len(set(names)) != len(names):
+            raise DataError(
+                f"got the names {listed(names)} for {lower.shape[1]} output(s). There must be one "
+                "name per output, all different.",
+                noun="Outputs",
+            )
+        share = np.array(self.is_share, dtype=bool)
+        share = np.array(np.broadcast_to(share.reshape(-1, 1) if share.ndim < 2 else share,
+                                         lower.shape))  # fmt: skip
+        _check_bounds(lower, upper, share, names)
+        values = {"lower": lower, "upper": upper, "is_share": share}
+        for array in values.values():
+            array.setflags(write=False)
+        for name, value in (values | {"names": names, "flat": flat}).items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -351,8 +102,7 @@ class Observations:
         >>> Observations.exact([1.5, float("nan")]).is_missing[:, 0]
         array([False,  True])
         """
-        seen = read_values(y)
-        return cls(*_with_missing(seen, seen.values, seen.values))
+        return from_cells(read_values(y))
 
     @classmethod
     def from_flags(
@@ -360,8 +110,9 @@ class Observations:
     ) -> Observations:
         """Values with a flag each: 0 or False exact, 1 or True "at least y", -1 "at most y".
 
-        With `side="left"`, 1 or True is "at most y" (and -1 nothing). NaN in y is missing. With
-        `strict`, for counts, it is "more than y" and "less than y".
+        With `side="left"`, 1 or True is "at most y" (and -1 nothing). NaN in y is missing; a value
+        whose flag is missing is left out. With `strict`, for counts, it is "more than y" and "less
+        than y".
 
         >>> Observations.from_flags([3, 5], [0, 1]).upper[:, 0]
         array([ 3., inf])
@@ -373,27 +124,23 @@ class Observations:
 
         >>> Observations.from_flags([3, 1], [0, 1], side="share").is_share[:, 0]
         array([False,  True])
-
-        With `side="share_or_limit"` it may be that or a limit, "at least y": both are thought to
-        be equally likely, and limits to be distributed as the output's flagged values are, on the
-        whole. A low figure then speaks of a low truth as far as it may be a share.
-
-        >>> Observations.from_flags([3, 1], [0, 1], side="share_or_limit").limit_odds[:, 0]
-        array([0.  , 0.25])
         """
-        check_side(side)
-        seen = read_values(y)
-        flags = read_flags(censored, seen, ACCEPTED[side])
-        flags = -flags if side == "left" else flags
-        if strict and side in SHARES:
-            raise ValueError(f'strict: found True with side="{side}". A share is no bound.')
-        if strict:
-            _check_whole(seen, flags)
-        lower = np.where(flags == -1, -np.inf, seen.values + (strict & (flags == 1)))
-        upper = np.where(flags == 1, np.inf, seen.values - (strict & (flags == -1)))
-        share = (flags == 1) & (side in SHARES) & ~np.isnan(seen.values)
-        odds = odds_of_limits(seen.values, share) if side == "share_or_limit" else np.zeros((1, 1))
-        return cls(*_with_missing(seen, lower, upper), is_share=share, limit_odds=odds)
+        seen = from_cells(read_values(y), censored=censored, side=side)
+        if not strict:
+            return seen
+        if side == "share":
+            raise DataError('must be False with side="share": a share is no bound.',
+                            argument="strict")  # fmt: skip
+        values, bound = seen.values(), seen.is_left | seen.is_right
+        refuse(
+            bound & (values != np.round(values)),
+            seen.names,
+            "Output",
+            lambda row, d: f"got {values[row, d]:g}. With strict=True, values must be counts.",
+            "Use strict=False for other values.",
+        )
+        lower, upper = seen.lower + seen.is_right, seen.upper - seen.is_left
+        return dataclasses.replace(seen, lower=lower, upper=upper)
 
     @classmethod
     def from_bounds(cls, lower: Any, upper: Any) -> Observations:
@@ -402,14 +149,9 @@ class Observations:
         >>> Observations.from_bounds([1, float("nan")], [2, 4]).lower[:, 0]
         array([  1., -inf])
         """
-        low = read(lower)
-        high = read_like(upper, low, "Upper bound")
-        return cls(
-            np.where(np.isnan(low.values), -np.inf, low.values),
-            np.where(np.isnan(high), np.inf, high),
-            low.names,
-            low.flat,
-        )
+        seen = read_values(lower, "Lower bound", finite=False)
+        unknown = seen._replace(values=np.full(seen.values.shape, np.nan))
+        return from_cells(unknown, lower=lower, upper=upper)
 
     @classmethod
     def from_capacity(cls, y: Any, capacity: Any) -> Observations:
@@ -421,10 +163,7 @@ class Observations:
         >>> Observations.from_capacity([3, 8], 8).is_right[:, 0]
         array([False,  True])
         """
-        seen = read_values(y)
-        full = seen.values >= spread_out(capacity, seen, "capacity")
-        upper = np.where(full, np.inf, seen.values)
-        return cls(*_with_missing(seen, seen.values, upper))
+        return from_cells(read_values(y), capacity=np.nan if capacity is None else capacity)
 
     @classmethod
     def from_detection_limit(
@@ -441,18 +180,16 @@ class Observations:
         (array([0.7, 0. ]), array([0.7, 0.5]))
         """
         if nondetect is None and limit is None:
-            raise ValueError(
-                "from_detection_limit: found neither a limit nor flags of what was not detected. "
-                "Give limit=..., nondetect=... or both."
-            )
+            raise DataError("Give limit=..., nondetect=... or both: got neither a limit nor flags.")
         seen = read_values(y)
-        limits = seen.values if limit is None else spread_out(limit, seen, "limit")
-        flags = None if nondetect is None else read_flags(nondetect, seen, accepted=(0, 1))
-        below = seen.values <= limits if flags is None else flags == 1
-        lowest = np.nan_to_num(spread_out(floor, seen, "floor"), nan=-np.inf, neginf=-np.inf)
+        limits = seen.values if limit is None else _spread(limit, seen, "Limit").values
+        below = seen.values <= limits
+        if nondetect is not None:
+            flags = _spread(nondetect, seen, "Flag", flags=True)
+            below = _checked_flags(flags, np.zeros(seen.values.shape), "left") == 1
+        lowest = np.nan_to_num(_spread(floor, seen, "Floor").values, nan=-np.inf, neginf=-np.inf)
         upper = np.where(below, limits, seen.values)
-        known = seen._replace(values=upper)
-        return cls(*_with_missing(known, np.where(below, lowest, upper), upper))
+        return _with_missing(seen._replace(values=upper), np.where(below, lowest, upper), upper)
 
     @classmethod
     def from_rounding(cls, y: Any, unit: Any) -> Observations:
@@ -465,16 +202,14 @@ class Observations:
         (array([15., 25.]), array([25., 35.]))
         """
         seen = read_values(y)
-        units = np.nan_to_num(spread_out(unit, seen, "unit"), nan=0.0, posinf=np.inf)
-        refuse_where(
+        units = np.nan_to_num(_spread(unit, seen, "Unit").values, nan=0.0, posinf=np.inf)
+        refuse(
             ~(np.isfinite(units) & (units >= 0)),
             seen.names,
-            units,
-            "Accepted are units >= 0.",
             "Unit of output",
+            lambda row, d: f"got {units[row, d]:g}. There must be units >= 0.",
         )
-        lower, upper = seen.values - units / 2, seen.values + units / 2
-        return cls(*_with_missing(seen, lower, upper))
+        return _with_missing(seen, seen.values - units / 2, seen.values + units / 2)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -522,15 +257,6 @@ class Observations:
         return np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower < self.upper)
 
     @property
-    def is_share_or_limit(self) -> Bool[np.ndarray, "N D"]:
-        """Where a count may be a share of the truth, and may be a limit.
-
-        >>> Observations.from_flags([3, 1], [0, 1], side="share_or_limit").is_share_or_limit[:, 0]
-        array([False,  True])
-        """
-        return self.limit_odds > 0
-
-    @property
     def is_missing(self) -> Bool[np.ndarray, "N D"]:
         """Where nothing is known.
 
@@ -565,9 +291,8 @@ class Observations:
         array([7., 3.])
         """
         index = [index] if isinstance(index, int | np.integer) else index
-        ends = self.lower[index], self.upper[index]
-        marks = self.is_share[index], self.limit_odds[index]
-        return Observations(*ends, self.names, self.flat, *marks)
+        cells = self.lower[index], self.upper[index]
+        return Observations(*cells, self.names, self.flat, self.is_share[index])
 
     def outputs(self, places: Sequence[int]) -> Observations:
         """Some of the outputs, by their positions.
@@ -577,9 +302,8 @@ class Observations:
         """
         chosen = list(places)
         names = tuple(self.names[place] for place in chosen)
-        cells = (self.lower, self.upper, self.is_share, self.limit_odds)
-        lower, upper, share, odds = (each[:, chosen] for each in cells)
-        return Observations(lower, upper, names, is_share=share, limit_odds=odds)
+        lower, upper, share = (c[:, chosen] for c in (self.lower, self.upper, self.is_share))
+        return Observations(lower, upper, names, is_share=share)
 
     def summary(self) -> str:
         """What is known, in words, output by output.
@@ -589,11 +313,11 @@ class Observations:
           y: 1 exact, 2 at least a bound (right-censored)
         """
         number, outputs = self.shape
-        counts = self.counts()
+        counts, shares = self.counts(), self.is_share.sum(axis=0)
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
         for d, name in enumerate(self.names):
             known = [f"{counts[k][d]} {words}" for k, words in KINDS.items() if counts[k][d]]
-            told = "".join(_told_of_shares(self.is_share[:, d], self.is_share_or_limit[:, d]))
+            told = f"; {shares[d]} of the bounds are a share of the truth" if shares[d] else ""
             lines.append(f"  {name}: {', '.join(known) or 'no rows'}{told}")
         return "\n".join(lines)
 
@@ -602,14 +326,17 @@ class Observations:
 
         >>> Observations.exact([[3, None], [5, None]]).require_observed()
         Traceback (most recent call last):
-        ValueError: Output 'y1': found no observed row among 2. Every output needs ...
+        censored_gp.data.errors.DataError: Output 'y1': got no observed row among 2. ...
         """
         missing = np.all(self.is_missing, axis=0).tolist()
         empty = [name for d, name in enumerate(self.names) if missing[d]]
         if empty:
-            raise ValueError(
-                f"Output {listed(empty)}: found no observed row among {len(self)}. Every output "
-                "needs at least one row that is not missing. Drop the output or add a row."
+            raise DataError(
+                f"got no observed row among {len(self)}. Every output needs at least one row that "
+                "is not missing.",
+                noun="Output",
+                column=", ".join(empty),
+                hint="Drop the output or add a row.",
             )
 
     def __len__(self) -> int:
@@ -623,38 +350,312 @@ class Observations:
         return f"Observations: {self.summary()}"
 
 
-def _told_of_shares(share: Bool[np.ndarray, " N"], either: Bool[np.ndarray, " N"]) -> Iterator[str]:
-    if sure := int(np.sum(share & ~either)):
-        yield f"; {sure} of the bounds are a share of the truth"
-    if either.any():
-        yield f"; {either.sum()} of the bounds are a share of the truth or a limit"
+def default_names(number: int) -> tuple[str, ...]:
+    """Return names for outputs that have none."""
+    return ("y",) if number == 1 else tuple(f"y{d}" for d in range(number))
 
 
-def _check_whole(seen: Seen, flags: Cells) -> None:
-    counted = np.isnan(seen.values) | (seen.values == np.round(seen.values)) | (flags == 0)
-    refuse_where(
-        ~counted,
-        seen.names,
-        seen.values,
-        "Accepted with strict=True are counts (whole numbers). Use strict=False for other values.",
+def _as_cells(bound: Any, kind: Any) -> Cells:
+    """Return a copy of bounds as rows by outputs; a flat array is one output."""
+    cells = np.array(bound, dtype=kind)
+    cells = cells[:, None] if cells.ndim == 1 else cells
+    if cells.ndim != 2 or cells.shape[1] == 0:
+        raise DataError(
+            f"got bounds of shape {cells.shape}. There must be rows by outputs, with at least one "
+            "output.",
+            noun="Outputs",
+        )
+    return cells
+
+
+def _size(cells: Cells) -> str:
+    return f"{cells.shape[0]} row(s) and {cells.shape[1]} column(s)"
+
+
+def _check_bounds(
+    lower: Cells, upper: Cells, share: Bool[np.ndarray, "N D"], names: tuple[str, ...]
+) -> None:
+    """Refuse intervals that hold nothing, NaN, and shares that are no lower bounds."""
+    nan = bool(np.isnan(lower).any() or np.isnan(upper).any())
+    refuse(
+        ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper),
+        names,
+        "Output",
+        lambda row, d: (
+            f"got lower {lower[row, d]:g} and upper {upper[row, d]:g}. There must be "
+            "lower <= upper, -inf for no lower and inf for no upper bound."
+        ),
+        "Use Observations.from_bounds, which reads NaN as not known."
+        if nan
+        else "Swap or correct the bounds.",
+    )
+    bad = share & ~(np.isfinite(lower) & np.isposinf(upper))
+    refuse(bad, names, "Output", "got a share of the truth that is not right-censored.")
+
+
+class Seen(NamedTuple):
+    """Cells as read, NaN where missing; `named` tells whether the names are the user's."""
+
+    values: Cells
+    names: tuple[str, ...]
+    named: bool = False
+    flat: bool = False
+    """Whether it was a flat array, and no column of a table."""
+
+
+def read_values(y: Any, noun: str = "Output", *, finite: bool = True, flags: bool = False) -> Seen:
+    """Return the cells of a table, an array, or anything that reads as one.
+
+    >>> read_values([1.0, None]).values.tolist()
+    [[1.0], [nan]]
+    """
+    from censored_gp.data.tables import read_columns, shape_of
+
+    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
+        raise DataError("Complex data not supported.", noun=noun)
+    columns, named = read_columns(y, noun, prefix="y", alone="y")
+    if not columns:
+        raise DataError("got no column. There must be at least one.", noun=noun)
+    parsed = [column.flags(noun) if flags else column.numbers(noun) for column in columns]
+    values, names = np.stack(parsed, axis=1), tuple(column.name for column in columns)
+    if finite:
+        _require_finite(values, names)
+    return Seen(values, names, named, len(shape_of(y, noun)) == 1)
+
+
+def _require_finite(values: Cells, names: Sequence[str]) -> None:
+    refuse(
+        np.isinf(values),
+        names,
+        "Output",
+        lambda row, d: (
+            f"got {values[row, d]:g}. There must be finite numbers, and NaN where missing."
+        ),
+        "Use Observations.from_bounds for what is only bounded.",
     )
 
 
-def _with_missing(
-    seen: Seen, lower: Cells, upper: Cells
-) -> tuple[Cells, Cells, tuple[str, ...], bool]:
-    """The bounds, open on both sides where the value is missing, with what else is known."""
+def from_cells(
+    seen: Seen,
+    *,
+    censored: Any = None,
+    capacity: Any = None,
+    lower: Any = None,
+    upper: Any = None,
+    side: str = "right",
+    table: Table | None = None,
+    keys: Sequence[Any] | None = None,
+) -> Observations:
+    """Return what values, flags, a capacity or bounds say of each cell, of arrays and of tables.
+
+    An end that is not given (or NaN) is the value itself, and open where that is missing. With a
+    table, text names its columns. Of a long one `keys` are the outputs by row, to which a dict of
+    capacities refers.
+    """
+    if side not in ACCEPTED:
+        raise DataError(
+            'must be "right" (a censored value is at least what was recorded), "left" (at most) or '
+            f'"share" (a random share of the truth was counted), got {side!r}.',
+            argument="side",
+        )
+    bounded = lower is not None or upper is not None
+    if bounded and (censored is not None or capacity is not None):
+        raise DataError(
+            "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
+            "censored=... and capacity=...",
+            noun="Outputs",
+        )
+    if side == "share" and censored is None and (bounded or capacity is not None):
+        raise DataError('is "share" without flags. Give censored=... to say where.',
+                        argument="side")  # fmt: skip
+    _require_finite(seen.values, seen.names)
+    if bounded:
+        return _from_bounds(seen, lower, upper, table, keys)
+    values, limits = seen.values, _spread(capacity, seen, "Capacity", table, keys).values
+    if censored is None:
+        return _with_missing(seen, values, np.where(values >= limits, np.inf, values))
+    given = _spread(censored, seen, "Flag", table, flags=True)
+    flags = _checked_flags(given, values, side)
+    refuse(
+        (values > limits) & (flags == 0),
+        seen.names,
+        "Output",
+        lambda row, d: (
+            f"got {values[row, d]:g}, which is not flagged as censored but above its "
+            f"capacity of {limits[row, d]:g}."
+        ),
+        "Correct the capacity or the flag, or give capacity=... without censored=... to take every "
+        "value at or above it as censored.",
+    )
+    # A value whose flag is missing must not be taken for a bound, which it is in any case: many
+    # exact values that are taken for lower bounds have nothing to hold what is above them.
+    seen = seen._replace(values=np.where(np.isnan(flags), np.nan, values))
+    flags = -flags if side == "left" else flags
+    low, high = np.where(flags == -1, -np.inf, values), np.where(flags == 1, np.inf, values)
+    share = (flags == 1) & (side == "share") & ~np.isnan(values)
+    return _with_missing(seen, low, high, share)
+
+
+def _from_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> Observations:
+    """Join values and bounds: a bound where there is one, else the value, else open."""
+    ends = []
+    for given, noun in ((lower, "Lower bound"), (upper, "Upper bound")):
+        end = _spread(given, seen, noun, table, keys)
+        if end.named and not seen.named:
+            seen = seen._replace(names=end.names, named=True)
+        ends.append(end.values)
+    values, (low, high) = seen.values, ends
+    refuse(
+        (values < low) & (low <= high) | (values > high) & (low <= high),
+        seen.names,
+        "Output",
+        lambda row, d: (
+            f"got {values[row, d]:g}, which is not between its bounds, "
+            f"{low[row, d]:g} and {high[row, d]:g}."
+        ),
+        "Correct the bounds, or make the value NaN if it is not known.",
+    )
+    low, high = (np.where(np.isnan(end), values, end) for end in (low, high))
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    return Observations(low, high, seen.names, seen.flat)
+
+
+def _with_missing(seen: Seen, lower: Cells, upper: Cells, share: Any = False) -> Observations:
+    """Return the bounds, open on both sides where the value is missing."""
     missing = np.isnan(seen.values)
     lower, upper = np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
-    return lower, upper, seen.names, seen.flat
+    return Observations(lower, upper, seen.names, seen.flat, is_share=share & ~missing)
 
 
-ATOM = 0.25
-"""Share of the values from which on the most common one is more than a coincidence."""
+def _checked_flags(given: Seen, values: Cells, side: str) -> Cells:
+    """Return flags of accepted values, NaN where one is missing that should be there."""
+    flags = np.where(np.isnan(values), 0.0, given.values)
+    accepted = ", ".join(MEANING[flag] for flag in ACCEPTED[side])
+    unknown = np.isnan(flags)
+    refuse(
+        ~np.isin(flags, ACCEPTED[side]) & ~unknown,
+        given.names,
+        "Flag" if given.named else "Flag of output",
+        lambda row, d: f"got {flags[row, d]:g}. Accepted flags are {accepted}.",
+    )
+    for d in np.flatnonzero(unknown.any(axis=0)):
+        row, count = int(np.argmax(unknown[:, d])), int(unknown[:, d].sum())
+        found = f"is missing in {count} row(s), the first of them row {row}"
+        if not np.any(flags[~np.isnan(values[:, d]), d] == 0):
+            raise DataError(
+                f"{found}, and nowhere 0. There must be a flag for every value.",
+                noun="Flag",
+                column=given.names[d],
+                row=row,
+                hint="Fill in 0 (or False) where a value is exact.",
+            )
+        warn(
+            f"Flag {given.names[d]!r} {found}: as it is not known whether these values were "
+            "censored, they are left out. Fill in 0 where a value is exact."
+        )
+    return flags
 
 
-WHOLE = 1e-6
-"""How far from a whole number of steps a value may be, by rounding."""
+def _spread(
+    given: Any,
+    seen: Seen,
+    noun: str,
+    table: Table | None = None,
+    keys: Sequence[Any] | None = None,
+    *,
+    flags: bool = False,
+) -> Seen:
+    """Return one number for each cell, NaN where none is given (of flags: 0).
+
+    Given is one number, one per output (a list or a dict by name), per row, or per row and output;
+    with a table also the name of a column, or one per output. Flags and bounds that are arrays have
+    one value for each row and output. The names of the result are those that messages should use.
+    """
+    (rows, outputs), names = seen.values.shape, seen.names
+    if given is None:
+        return Seen(np.full((rows, outputs), np.nan), names)
+    if isinstance(given, str) and table is not None:
+        given = [given]
+    if (
+        isinstance(given, list | tuple)
+        and table is not None
+        and given
+        and all(isinstance(each, str) for each in given)
+    ):
+        if len(given) != outputs:
+            raise DataError(
+                f"got {listed(given)} for {outputs} output(s) ({listed(names)}). Give one for each "
+                "output, in their order or in a dict by output.",
+                noun=noun,
+            )
+        given, keys = dict(zip(names, given, strict=True)), None
+    if isinstance(given, Mapping) and (
+        table is not None or any(np.ndim(each) == 0 for each in given.values())
+    ):
+        return _by_output(given, seen, noun, table, keys, flags)
+    if isinstance(given, int | float | np.number) and not flags:
+        return Seen(np.full((rows, outputs), float(given)), names)
+    other = read_values(given, noun, finite=False, flags=flags)
+    values = other.values
+    if not flags and not noun.endswith("bound"):
+        if other.flat and len(values) == rows == outputs > 1:
+            raise DataError(
+                f"got {rows} values, which could be one per row or one per output.",
+                noun=noun,
+                hint=f"Give an array of shape ({rows}, 1) for rows, (1, {outputs}) or a dict by "
+                "name for outputs.",
+            )
+        values = values.T if other.flat and len(values) == outputs else values
+        if all(have in (1, want) for have, want in zip(values.shape, (rows, outputs), strict=True)):
+            size = values.shape
+            values = np.broadcast_to(values, (rows, outputs))
+            other = other if size[1] == outputs else other._replace(named=False)
+    if values.shape != (rows, outputs):
+        raise DataError(
+            f"got {_size(other.values)}, where the outputs ({listed(names)}) have "
+            f"{_size(seen.values)}. Give one for each row and output.",
+            noun=noun,
+        )
+    # One column cannot be mistaken for another, and is usually called something else.
+    if outputs > 1 and other.named and seen.named and other.names != names:
+        raise DataError(
+            f"got the columns {listed(other.names)}, where the outputs are {listed(names)}.",
+            noun=noun,
+            hint="Rename or reorder the columns.",
+        )
+    return Seen(values, other.names if other.named else names, other.named)
+
+
+def _by_output(
+    given: Mapping[Any, Any], seen: Seen, noun: str, table: Any, keys: Any, flags: bool
+) -> Seen:
+    """Return numbers or columns that are given by name of the output (of long tables, by key)."""
+    known = list(seen.names if keys is None else dict.fromkeys(keys))
+    for name in given:
+        if name not in known:
+            raise DataError(
+                f"got {name!r}, which is not an output. The outputs are {listed(known)}.",
+                noun=noun,
+                hint=did_you_mean(name, known),
+            )
+    rows = len(seen.values)
+    if keys is not None:
+        values = np.array([float(given.get(key, np.nan)) for key in keys])
+        return Seen(values[:, None], seen.names)
+    columns, labels = [], []
+    for name in seen.names:
+        value = given.get(name)
+        label = value if isinstance(value, str) else name
+        if isinstance(value, str) and table is not None:
+            column = table.column(value, noun).flags(noun) if flags else table.numbers(value, noun)
+        elif value is None or np.ndim(value) == 0:
+            missing = 0.0 if flags else np.nan
+            column = np.full(rows, missing if value is None else float(value))
+        else:
+            column = read_values(value, noun, finite=False, flags=flags).values[:, 0]
+        columns.append(column)
+        labels.append(label)
+    return Seen(np.stack(columns, axis=1), tuple(labels), named=table is not None)
 
 
 def step_of(values: Float[np.ndarray, " K"]) -> float:

@@ -1,399 +1,268 @@
-"""The keys of a training table, kept with the model: to give results their rows, now and later.
+"""Tables: any frame, dict or file becomes one `Table` of Arrow columns, and results go back alike.
 
-What is kept is plain arrays, so that a file can hold it. As long as the program runs the table
-itself is there too.
-
-Named columns out of whatever a user has: arrays, lists, data frames and series of any make.
-
-Both the inputs and the outputs of a model are read through here, so that a problem is reported in
-one way: the column, the row, what was found, what is accepted and what to do.
-
-Tables of any make: data frames of pandas, polars and pyarrow, and dicts of columns.
-
-They are opened to take columns from, and results are made to be like them.
+A `Table` remembers what it came from (pandas, polars, pyarrow, a dict, a file), so that a result
+can be of the same kind, with the same index, time zones and units. Numbers, flags, times and words
+are taken from its columns here, for tables and arrays alike, and what cannot be read is refused by
+column and row.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import decimal
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
-from zoneinfo import ZoneInfo
 
 import narwhals as nw
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Float, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
-CELL = re.compile(r"(?P<column>'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"), row (?P<row>\d+)")
-"""How messages name a cell of a table, the column in quotes as Python has them."""
-
+from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, refuse
+from censored_gp.data.time import resolve_repeated, skipped, wall_clock, zone_name, zone_rules
 
 FLAG_WORDS = {
-    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), 1),
-    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), 0),
-    **dict.fromkeys(("-1", "-1.0"), -1),
+    **dict.fromkeys(("1", "1.0", "1,0", "true", "t", "yes", "y"), 1.0),
+    **dict.fromkeys(("0", "0.0", "0,0", "false", "f", "no", "n"), 0.0),
+    **dict.fromkeys(("-1", "-1.0", "-1,0"), -1.0),
 }
-"""What a flag may be in text, in small letters: in tables and in files."""
+"""Flags in text, in lower case."""
 
+ISO = re.compile(
+    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}(?::\d{2}(?::\d{2}(?:\.\d+)?)?)?))?"
+    r"\s*(Z|z|[+-]\d{2}(?::?\d{2})?)?"
+)
+"""A time in text, as ISO 8601 has it: day, time of day, zone."""
 
-FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})(?::?\d{2})?|pytz.FixedOffset\((-?\d+)\)")
-"""How zones that are always as far from UTC are called."""
+DAY_IN_DIGITS = re.compile(r"(18|19|20|21)\d{2}[01]\d[0-3]\d")
+"""A day without separators, of a year from 1800 to 2199."""
+
+UNNAMED_INDEX = "__index_level_0__"
+"""What pyarrow calls an index of pandas that has no name."""
+
+Numbers = Float[np.ndarray, " N"]
 
 
 class Column(NamedTuple):
-    """One column as it came: numbers, datetime64 wall-clock times, or objects."""
+    """One column in numpy: float64 numbers, wall-clock datetime64 times, or text objects."""
 
     name: str
     values: Shaped[np.ndarray, " N"]
     zone: str | None = None
-
-
-class Table(NamedTuple):
-    """Columns of equal length; `named` tells whether the names are the user's own."""
-
-    columns: tuple[Column, ...]
-    named: bool
-    noun: str
+    is_category: bool = False
+    """Whether the type of the column says that it holds categories."""
+    decimal: str = "."
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(column.name for column in self.columns)
+    def is_time(self) -> bool:
+        """Whether the column holds time stamps."""
+        return self.values.dtype.kind == "M"
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the column holds text."""
+        return self.values.dtype.kind == "O"
 
-def listed(names: Iterable[str]) -> str:
-    """Names in quotes, for messages."""
-    return ", ".join(map(repr, names)) or "none"
+    def numbers(self, noun: str) -> Numbers:
+        """Return float64 numbers, NaN where missing; text must read as numbers."""
+        if self.is_time:
+            refuse_value(self.values[0].item(), 0, self.name, noun)
+        if not self.is_text:
+            return self.values
+        text = pa.array(self.values, pa.string())
+        return _parse_numbers(text, self.name, noun, self.decimal)
 
-
-def first_problem(
-    bad: Bool[np.ndarray, "N D"], names: Sequence[str], noun: str
-) -> tuple[int, int, str] | None:
-    """Row, column and the beginning of a message for the first cell that is bad, if any is."""
-    if not np.any(bad):
-        return None
-    row, column = (int(i) for i in np.argwhere(bad)[0])
-    more = int(np.sum(bad)) - 1
-    others = f" (and {more} more such cell{'s' if more > 1 else ''})" if more else ""
-    return row, column, f"{noun} {names[column]!r}, row {row}{others}"
-
-
-def read_table(
-    data: Any,
-    *,
-    noun: str,
-    prefix: str,
-    alone: str,
-    zones: Sequence[str | None] | None = None,
-) -> Table:
-    """Split `data` into named columns; a flat array, list or series is one column.
-
-    A dict of columns by name is a table too.
-    Columns without names are called `prefix` and their number; one that is flat, `alone`.
-    Times with a zone are read as local wall-clock times, in `zones[c]` if that is given.
-    """
-    try:
-        native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
-    except DuplicateError as error:
-        raise ValueError(f"{noun}s: {error}\nRename or drop the doubles.") from error
-    named = isinstance(native, nw.DataFrame | Mapping)
-    if isinstance(native, nw.Series | nw.DataFrame):
-        series, names = _series_of(native, noun, alone)
-    elif isinstance(native, Mapping):
-        series, names = _columns_of(native, noun)
-    else:
-        series, names = _arrays_of(data, noun, prefix, alone)
-    wanted = zones if zones is not None and len(zones) == len(names) else [None] * len(names)
-    triples = zip(series, names, wanted, strict=True)
-    return Table(tuple(_column(noun, *triple) for triple in triples), named, noun)
-
-
-def shape_of(data: Any, noun: str) -> tuple[int, ...]:
-    """The shape of an array, of a data frame, or of what reads as an array.
-
-    >>> shape_of([[1, 2, 3], [4, 5, 6]], "Input")
-    (2, 3)
-    """
-    # Not np.shape: array-likes need not implement numpy's functions.
-    return tuple(data.shape) if hasattr(data, "shape") else _as_array(data, noun).shape
-
-
-def as_numbers(column: Column, noun: str) -> Float[np.ndarray, " N"]:
-    """The values as float64 with NaN where they are missing; everything else is refused."""
-    if column.values.dtype.kind in "fiub":
-        return column.values.astype(np.float64)
-    if is_time(column):
-        _refuse(noun, column, 0, "Accepted are numbers.")
-    return np.array(
-        [_as_number(value, column, row, noun) for row, value in enumerate(column.values)],
-        dtype=np.float64,
-    )
-
-
-def is_time(column: Column) -> bool:
-    """Whether the column holds time stamps."""
-    return column.values.dtype.kind == "M"
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN, NaT and the missing values of data-frame packages."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.datetime64) and bool(np.isnan(value))
-
-
-def _series_of(
-    native: nw.Series | nw.DataFrame, noun: str, alone: str
-) -> tuple[list[nw.Series], list[str]]:
-    if isinstance(native, nw.Series):
-        return [native], [alone if native.name in (None, "") else str(native.name)]
-    names = [str(name) for name in native.columns]
-    _check_names(names, noun)
-    return [native[:, c] for c in range(len(names))], names
-
-
-def _columns_of(data: Mapping[str, Any], noun: str) -> tuple[list[Any], list[str]]:
-    """The columns of a dict, each an array, a list or a series, all of one length."""
-    each = [nw.from_native(v, series_only=True, allow_series=True, pass_through=True) for v in
-            data.values()]  # fmt: skip
-    columns = [c if isinstance(c, nw.Series) else np.asarray(c) for c in each]
-    sizes = [len(column) if np.ndim(column) == 1 else -1 for column in columns]
-    if len(set(sizes)) > 1 or -1 in sizes:
-        found = ", ".join(
-            f"{name!r} {f'of {size} rows' if size >= 0 else 'that is not flat'}"
-            for name, size in zip(data, sizes, strict=True)
+    def flags(self, noun: str) -> Numbers:
+        """Return flags as 1, 0, -1 and NaN; words such as yes and false are read."""
+        if not self.is_text:
+            return self.numbers(noun)
+        words = ["" if value is None else value.strip().lower() for value in self.values]
+        found = [np.nan if not word else FLAG_WORDS.get(word, np.inf) for word in words]
+        numbers = np.array(found, dtype=np.float64)
+        refuse(
+            np.isposinf(numbers),
+            self.name,
+            noun,
+            lambda row, _: f"got {self.values[row]!r}.",
+            "A flag is true, yes or 1 (censored), or false, no or 0 (exact).",
         )
-        raise ValueError(
-            f"{noun}s: found the columns {found}. Accepted are flat columns of equal length."
-        )
-    return columns, [str(name) for name in data]
-
-
-def _arrays_of(data: Any, noun: str, prefix: str, alone: str) -> tuple[list[np.ndarray], list[str]]:
-    array = _as_array(data, noun)
-    if array.ndim not in (1, 2):
-        found = f"an array of shape {array.shape}" if array.ndim else f"{type(data).__name__}"
-        raise ValueError(
-            f"{noun}s: found {found}. Accepted are one column, a table of rows and columns, or a "
-            "data frame (a lazy one after .collect()). Reshape the data, for example with "
-            ".reshape(-1, 1)."
-        )
-    if array.ndim == 1:
-        return [array], [alone]
-    return list(array.T), [f"{prefix}{c}" for c in range(array.shape[1])]
-
-
-def _as_array(data: Any, noun: str) -> Shaped[np.ndarray, "..."]:
-    try:
-        return np.asarray(data)
-    except ValueError as error:  # numpy's way to refuse rows of different lengths
-        rows = data if isinstance(data, Sequence) else ()
-        sizes = [len(row) if isinstance(row, Sequence | np.ndarray) else 1 for row in rows]
-        other = next((row for row, size in enumerate(sizes) if size != sizes[0]), None)
-        found = f"what is no table: {error}"
-        if other is not None:
-            found = f"rows of unequal length, {sizes[0]} in row 0 and {sizes[other]} in row {other}"
-        raise ValueError(
-            f"{noun}s: found {found}. Accepted are arrays, lists of equally long rows, and data "
-            "frames."
-        ) from error
-
-
-def _check_names(names: Sequence[str], noun: str) -> None:
-    doubles = sorted({name for name in names if names.count(name) > 1})
-    if doubles:
-        raise ValueError(
-            f"{noun}s: found the name {listed(doubles)} more than once among {listed(names)}. "
-            "Names must differ: rename or drop the doubles."
-        )
-
-
-def _column(noun: str, values: nw.Series | np.ndarray, name: str, zone: str | None) -> Column:
-    """One column in numpy: numbers, wall-clock times, or whatever else it holds."""
-    if isinstance(values, nw.Series):
-        return _from_series(noun, values, name, zone)
-    first = next((v for v in values if not is_missing(v)), None) if values.dtype == object else None
-    if isinstance(first, datetime.date | np.datetime64):
-        return _from_time_objects(Column(name, values), noun, zone)
-    return Column(name, values)
-
-
-def _from_series(noun: str, series: nw.Series, name: str, zone: str | None) -> Column:
-    dtype = series.dtype
-    if dtype == nw.Decimal:
-        # One by one: casting a whole column is off by a last bit here and there.
-        numbers = [np.nan if value is None else float(value) for value in series.to_list()]
-        return Column(name, np.array(numbers, dtype=np.float64))
-    if dtype == nw.Boolean or dtype.is_numeric():
-        return Column(name, series.cast(nw.Float64).to_numpy())
-    if not isinstance(dtype, nw.Datetime) or dtype.time_zone is None:
-        return _column(noun, series.to_numpy(), name, zone)
-    foreign = zone not in (None, dtype.time_zone)
-    here = series.dt.convert_time_zone(_known_zone(noun, name, zone).key) if foreign else series
-    return Column(name, here.dt.replace_time_zone(None).to_numpy(), dtype.time_zone)
-
-
-def _from_time_objects(column: Column, noun: str, zone: str | None) -> Column:
-    """Python dates and datetimes as datetime64, on the wall clock of their (one) time zone."""
-    times = np.full(len(column.values), "NaT", dtype="datetime64[us]")
-    present = [row for row, value in enumerate(column.values) if not is_missing(value)]
-    own = _zone_of(column.values[present[0]])
-    rules = None if zone is None or own in (None, zone) else _known_zone(noun, column.name, zone)
-    for row in present:
-        value = column.values[row]
-        if not isinstance(value, datetime.date | np.datetime64):
-            _refuse(noun, column, row, "Accepted are times, as in the rows above it.")
-        if _zone_of(value) != own:
-            raise ValueError(
-                f"{noun} {column.name!r}, row {row}: found a time in zone {_zone_of(value)}, after "
-                f"times in zone {own}. Accepted is one zone per column. Convert the times to one "
-                "named zone first."
-            )
-        times[row] = _wall_clock(value, rules)
-    return Column(column.name, times, own)
-
-
-def _wall_clock(value: Any, rules: ZoneInfo | None) -> Any:
-    here = value if rules is None else value.astimezone(rules)
-    return here.replace(tzinfo=None) if isinstance(here, datetime.datetime) else here
-
-
-def _zone_of(value: Any) -> str | None:
-    zone = getattr(value, "tzinfo", None)
-    return None if zone is None else str(zone)
-
-
-def _known_zone(noun: str, name: str, zone: str | None) -> ZoneInfo:
-    """The rules of a named zone, to which other times can be converted.
-
-    An offset is none: what is an hour off in winter would be taken for the same hour of the day.
-    """
-    try:
-        return ZoneInfo(str(zone))
-    except (KeyError, ValueError, OSError) as error:
-        raise ValueError(
-            f"{noun} {name!r}: found times in another zone than {zone}, and {zone} is not a named "
-            'zone they could be converted to. Convert all times to one named zone ("UTC", '
-            '"Europe/Copenhagen", ...) first.'
-        ) from error
-
-
-def zone_rules(zone: str) -> datetime.tzinfo:
-    """The rules of a time zone: one that has a name, or is always as far from UTC.
-
-    >>> [str(zone_rules(name)) for name in ("+02:00", "UTC-03:30", "Europe/Berlin")]
-    ['UTC+02:00', 'UTC-03:30', 'Europe/Berlin']
-    """
-    fixed = FIXED.fullmatch(zone)
-    if fixed is not None:
-        minutes = int(fixed[4] or 60 * int(fixed[2] or 0) + int(fixed[3] or 0))
-        ahead = datetime.timedelta(minutes=-minutes if fixed[1] == "-" else minutes)
-        return datetime.timezone(ahead)
-    try:
-        return ZoneInfo(zone)
-    except (KeyError, ValueError, OSError) as error:
-        raise ValueError(
-            f'Time zone: found {zone!r}. Accepted are names such as "UTC" or '
-            '"Europe/Copenhagen", and offsets such as "+02:00". Convert the times to one of these.'
-        ) from error
-
-
-def _as_number(value: Any, column: Column, row: int, noun: str) -> float:
-    if is_missing(value):
-        return np.nan
-    try:
-        if isinstance(value, complex | datetime.timedelta | np.timedelta64 | datetime.date):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return _refuse(noun, column, row, "Accepted are numbers.")
-
-
-def _refuse(noun: str, column: Column, row: int, accepted: str) -> NoReturn:
-    value = column.values[row]
-    value = value.item() if isinstance(value, np.generic) else value
-    advice = "Convert the column"
-    if isinstance(value, str):
-        advice = "Convert text to numbers or to datetimes, and categories to 0/1 columns"
-    elif isinstance(value, datetime.timedelta | np.timedelta64):
-        advice = "Divide durations by one hour, or another unit, to make them numbers"
-    raise ValueError(
-        f"{noun} {column.name!r}, row {row}: found {value!r} ({type(value).__name__}). {accepted} "
-        f"{advice} first."
-    )
+        return numbers
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A table that columns are taken from: a data frame of any make, or a dict of columns."""
+class Table:
+    """A `pyarrow.Table`, and what it came from.
 
-    native: Any
-    table: Any
-    """The same as narwhals has it, or the dict."""
-    make: Any
+    >>> table = read_table({"time": [1, 2], "bikes": ["3", None]})
+    >>> table.names, table.backend, table.numbers("bikes", "Output").tolist()
+    (('time', 'bikes'), 'dict', [3.0, nan])
+    """
+
+    arrow: pa.Table
+    backend: str = "pyarrow"
     """"pandas", "polars", "pyarrow", ... or "dict"."""
-    from_index: Any = None
-    """The column that is a copy of the index."""
-
-    @property
-    def labels(self) -> list[Any]:
-        """Names of the columns, as the table has them."""
-        return list(self.table if self.make == "dict" else self.table.columns)
+    file: Any = dataclasses.field(default=None, compare=False)
+    """The `files.File` that the table was read from, if any."""
+    file_rows: Int[np.ndarray, " N"] | None = dataclasses.field(default=None, compare=False)
+    """The rows of the file that are there; None: all."""
 
     def __len__(self) -> int:
-        return len(next(iter(self.table.values()), ())) if self.make == "dict" else len(self.table)
+        return self.arrow.num_rows
 
-    def has(self, label: Any) -> bool:
-        """Whether there is such a column."""
-        return isinstance(label, Hashable) and label in self.labels
+    @property
+    def index(self) -> tuple[str, ...]:
+        """Columns that are the index of a pandas frame."""
+        metadata = self.arrow.schema.pandas_metadata if self.backend == "pandas" else None
+        return tuple(metadata["index_columns"]) if metadata else ()
 
-    def raw(self, label: Any, noun: str) -> Any:
-        """Return a column as the table holds it, an array, a list or a series."""
-        if not self.has(label):
-            raise ValueError(
-                f"{noun}: found no column {label!r} in the table. It has "
-                f"{listed(map(str, self.labels))}. Give one of these names."
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, without the index."""
+        return tuple(name for name in self.arrow.column_names if name not in self.index)
+
+    def has(self, name: Any) -> bool:
+        """Whether there is such a column (or index)."""
+        return self._key(name) in self.arrow.column_names
+
+    def _key(self, name: Any) -> str:
+        """Return what pyarrow calls a column; "index" is an index without a name."""
+        return UNNAMED_INDEX if name == "index" and name not in self.names else str(name)
+
+    def array(self, name: Any, noun: str) -> pa.ChunkedArray:
+        """Return a column as pyarrow has it."""
+        if not self.has(name):
+            raise DataError(
+                f"got no column {quoted(name)}. The table has {listed(self.names)}.",
+                noun=noun,
+                column=None,
+                hint=did_you_mean(name, self.names),
             )
-        return self.table[label] if self.make == "dict" else self.table[label].to_native()
+        return self.arrow[self._key(name)]
 
-    def column(self, label: Any, noun: str) -> Column:
-        """Return a column in numpy."""
-        read = read_table(self.raw(label, noun), noun=noun, prefix="", alone=str(label))
-        return read.columns[0]._replace(name=str(label))
+    def column(self, name: Any, noun: str, zone: str | None = None) -> Column:
+        """Return a column in numpy; times by the wall clock of their zone, or of the given one."""
+        column = from_arrow(self.array(name, noun), str(name), noun, zone)
+        return column._replace(decimal=self.decimal)
 
-    def numbers(self, label: Any, noun: str) -> Float[np.ndarray, " N"]:
+    @property
+    def decimal(self) -> str:
+        """The decimal sign of numbers in text."""
+        return "." if self.file is None else self.file.decimal
+
+    def numbers(self, name: Any, noun: str) -> Numbers:
         """Return a column of numbers, NaN where missing."""
-        return as_numbers(self.column(label, noun), noun)
+        array = _plain(self.array(name, noun))
+        if pa.types.is_string(array.type):
+            return _parse_numbers(array, str(name), noun, self.decimal)
+        return self.column(name, noun).numbers(noun)
 
-    def select(self, labels: Sequence[Any]) -> Any:
-        """Return some of the columns, in a table of the same make (and with the same index)."""
-        if self.make == "dict":
-            return {label: self.table[label] for label in labels}
-        if self.make == "pandas":
-            return self.native[list(labels)]
-        return self.table.select(labels).to_native()
+    def labels(self, name: Any, noun: str = "Column") -> list[Any]:
+        """Return the values of a column that names something in every row."""
+        array = _plain(self.array(name, noun))
+        values = [v.strip() if isinstance(v, str) else v for v in array.to_pylist()]
+        refuse(
+            np.array([is_missing(value) for value in values], dtype=bool),
+            str(name),
+            noun,
+            "got no value. There must be a name in every row.",
+            "Drop the row or fill in the name.",
+        )
+        return values
 
+    def select(self, names: Iterable[Any]) -> Table:
+        """Return some of the columns, and the index."""
+        keys = dict.fromkeys([*(self._key(name) for name in names), *self.index])
+        return dataclasses.replace(self, arrow=self.arrow.select(list(keys)))
 
-def open_table(data: Any) -> Opened:
-    """Return the table, or say what is accepted as one."""
-    if isinstance(data, Opened):
-        return data
-    if isinstance(data, Mapping):
-        read_table(data, noun="Column", prefix="", alone="")
-        return Opened(data, dict(data), "dict")
-    try:
-        table = nw.from_native(data, eager_only=True)
-    except DuplicateError as error:
-        raise ValueError(f"Table: {error}\nRename or drop the doubles.") from error
-    except TypeError as error:
-        raise ValueError(
-            f"Table: found {type(data).__name__}. Accepted with outputs=... are a data frame "
-            "(pandas, polars, pyarrow; a lazy one after .collect()) or a dict of columns by name."
-        ) from error
-    return Opened(data, table, str(table.implementation.value))
+    def take(self, rows: Int[np.ndarray, " K"]) -> Table:
+        """Return some of the rows."""
+        of_file = rows if self.file_rows is None else self.file_rows[rows]
+        return dataclasses.replace(self, arrow=self.arrow.take(rows), file_rows=of_file)
+
+    def only(self, name: Any, wanted: Sequence[Any]) -> Table:
+        """Return the rows in which a column has one of the wanted values; each must be there."""
+        words = [str(value) for value in self.array(name, "Column").to_pylist()]
+        absent = [value for value in map(str, wanted) if value not in set(words)]
+        if absent:
+            raise DataError(
+                f"got no row with {quoted(absent[0])}, but with {listed(dict.fromkeys(words))}.",
+                noun="Column",
+                column=str(name),
+                file=None if self.file is None else self.file.name,
+            )
+        kept = set(map(str, wanted))
+        return self.take(np.flatnonzero([word in kept for word in words]))
+
+    def with_column(self, name: Any, values: Any) -> Table:
+        """Return the table with a column added, or exchanged."""
+        key, array = self._key(name), to_arrow(values)
+        if key in self.arrow.column_names:
+            place = self.arrow.column_names.index(key)
+            return dataclasses.replace(self, arrow=self.arrow.set_column(place, key, array))
+        return dataclasses.replace(self, arrow=self.arrow.append_column(key, array))
+
+    def with_times(self, name: Any, zone: str | None = None, by: Any = None) -> Table:
+        """Return the table with a column of times in place of text, and in a zone if one is given.
+
+        Of an hour that a zone has twice the second comes second, among the rows of a group `by`.
+        Days such as 20240603 are times too; other numbers stay.
+        """
+        array = _plain(self.array(name, "Time"))
+        is_whole = pa.types.is_integer(array.type)
+        if pa.types.is_string(array.type) or is_whole:
+            array = _parse_times(array.cast(pa.string()), str(name), zone, self.decimal, is_whole)
+        if zone is None or not pa.types.is_temporal(array.type):
+            return (
+                self
+                if is_whole and not pa.types.is_temporal(array.type)
+                else (self.with_column(name, array))
+            )
+        if getattr(array.type, "tz", None) is not None:
+            return self.with_column(name, array.cast(pa.timestamp(array.type.unit, tz=zone)))
+        walls = from_arrow(array, str(name), "Time").values.astype("datetime64[us]")
+        refuse(
+            skipped(walls, zone),
+            str(name),
+            "Time",
+            lambda row, _: (
+                f"got {str(walls[row]).replace('T', ' ')[:19]}, which clocks of {zone} "
+                "skip as summer time begins."
+            ),
+            "Delete the row, or name no zone if the times are not by these clocks.",
+        )
+        groups = None if by is None or not self.has(by) else self.array(by, "by").to_pylist()
+        return self.with_column(name, aware_times(resolve_repeated(walls, zone, groups), zone))
+
+    def locate(self, error: DataError) -> DataError:
+        """Return an error about a row as one about a line of the file, if there is a file."""
+        if self.file is None or error.file is not None:
+            return error
+        row, line = error.row, None
+        if row is not None:
+            line = self.file.line(row if self.file_rows is None else int(self.file_rows[row]))
+        return error.at(file=self.file.name, line=line)
+
+    def native(self) -> Any:
+        """Return the table as what it came from."""
+        return _native(self.arrow, self.backend)
+
+    def to_bytes(self) -> Shaped[np.ndarray, " B"]:
+        """Return the table as bytes in Arrow's IPC format."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.arrow.schema) as writer:
+            writer.write_table(self.arrow)
+        return np.frombuffer(sink.getvalue(), dtype=np.uint8)
+
+    @classmethod
+    def from_bytes(cls, content: Shaped[np.ndarray, " B"], backend: str) -> Table:
+        """Return the table that `to_bytes` has written."""
+        return cls(pa.ipc.open_stream(pa.py_buffer(content.tobytes())).read_all(), backend)
 
 
 def is_table(data: Any) -> bool:
@@ -402,205 +271,542 @@ def is_table(data: Any) -> bool:
     >>> is_table({"time": [1, 2]}), is_table([[1.0], [2.0]])
     (True, False)
     """
-    if isinstance(data, Mapping | Opened):
+    if isinstance(data, Mapping | Table):
         return True
-    found = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+    try:
+        found = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+    except DuplicateError:
+        return True
     return isinstance(found, nw.DataFrame)
 
 
-def labels_of(table: Opened, label: Any) -> list[Any]:
-    """Return the output that each row of a long table is about."""
-    raw = table.raw(label, "by")
-    values: Shaped[np.ndarray, " N"] = (
-        np.asarray(raw, dtype=object) if table.make == "dict" else table.table[label].to_list()
-    )
-    found = list(values)
-    lost = next((row for row, value in enumerate(found) if is_missing(value)), None)
-    if lost is not None:
-        raise ValueError(
-            f"Column {label!r}, row {lost}: found no output named. Accepted is a name in every "
-            "row. Drop the row or fill in the name."
+def read_table(data: Any, noun: str = "Table") -> Table:
+    """Return a data frame, a dict of columns, or the file at a path as a table."""
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, str | Path):
+        # A section of its own that few tables need.
+        from censored_gp.data.files import read_file
+
+        return read_file(data)
+    if isinstance(data, Mapping):
+        return Table(_from_mapping(data, noun), "dict")
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except DuplicateError as error:
+        raise DataError(_doubles(data, error), noun=noun) from error
+    except TypeError as error:
+        raise DataError(
+            f"got {type(data).__name__}. It must be a data frame (pandas, polars, pyarrow; a lazy "
+            "one after .collect()), a dict of columns by name, or the path of a file.",
+            noun=noun,
+        ) from error
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise DataError(_doubles(frame, None), noun=noun)
+    backend = str(frame.implementation.value)
+    if frame.implementation.is_pandas():
+        return Table(_from_pandas(data, names, noun), backend)
+    return Table(frame.to_arrow().rename_columns(names), backend)
+
+
+def _doubles(data: Any, error: Exception | None) -> str:
+    names = [str(name) for name in data.columns] if hasattr(data, "columns") else []
+    doubles = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+    found = f"the name {listed(doubles)} more than once among {listed(names)}"
+    return f"got {found if doubles else error}. Names must differ: rename or drop a column."
+
+
+def _from_pandas(frame: Any, names: list[str], noun: str) -> pa.Table:
+    frame = frame.set_axis(names, axis=1)
+    try:
+        # The index is kept as columns, so that rows can be taken from it.
+        return pa.Table.from_pandas(frame, preserve_index=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+        pass
+    mixed = {n: _mixed_column(frame[n], n, noun) for n in names if frame[n].dtype == object}
+    arrow = pa.Table.from_pandas(frame.drop(columns=list(mixed)), preserve_index=True)
+    for name, array in mixed.items():
+        arrow = arrow.append_column(name, array)
+    return arrow.select([*names, *(n for n in arrow.column_names if n not in names)])
+
+
+def _from_mapping(data: Mapping[Any, Any], noun: str) -> pa.Table:
+    """Return the columns of a dict, each an array, a list or a series, all of one length."""
+    arrays = {str(name): _one_column(values, str(name), noun) for name, values in data.items()}
+    sizes = {name: len(array) for name, array in arrays.items()}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{quoted(name)} of {size}" for name, size in sizes.items())
+        raise DataError(f"got columns of unequal length: {found} rows.", noun=noun)
+    if len(arrays) < len(data):
+        raise DataError(f"got names that are alike: {listed(data)}.", noun=noun)
+    return pa.table(arrays)
+
+
+def _one_column(values: Any, name: str, noun: str) -> Any:
+    series = nw.from_native(values, series_only=True, allow_series=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _series_to_arrow(series, name, noun)
+    array = as_array(values, noun)
+    if array.ndim != 1:
+        raise DataError(
+            f"got an array of shape {array.shape}. It must be flat.", noun=noun, column=name
         )
-    return [value.item() if isinstance(value, np.generic) else value for value in found]
+    return to_arrow(array, name, noun)
 
 
-def group_labels(table: Opened, label: Any) -> Shaped[np.ndarray, " N"]:
+def _series_to_arrow(series: nw.Series, name: str, noun: str) -> Any:
+    try:
+        return series.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+        return _mixed_column(series.to_native(), name, noun)
+
+
+def _mixed_column(values: Any, name: str, noun: str) -> pa.Array:
+    return from_objects(list(values), name, noun)
+
+
+def to_arrow(values: Any, name: str = "", noun: str = "Column") -> Any:
+    """Return a flat array as a pyarrow array."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    array = _unmasked(values)
+    if array.dtype.kind == "M" and np.datetime_data(array.dtype)[0] not in ("s", "ms", "us", "ns"):
+        day = np.datetime_data(array.dtype)[0] == "D"
+        return pa.array(array if day else array.astype("datetime64[s]"))
+    if array.dtype.kind in "biufM":
+        return pa.array(array, from_pandas=True)
+    return from_objects(array.tolist(), name, noun)
+
+
+def as_array(data: Any, noun: str) -> Shaped[np.ndarray, "..."]:
+    """Return data as a numpy array, NaN or None where it is masked."""
+    try:
+        return _unmasked(data)
+    except ValueError as error:  # numpy's way to refuse rows of different lengths
+        rows = data if isinstance(data, Sequence) else ()
+        sizes = [len(row) if isinstance(row, Sequence | np.ndarray) else 1 for row in rows]
+        other = next((row for row, size in enumerate(sizes) if size != sizes[0]), None)
+        found = f"something that is no table: {error}"
+        if other is not None:
+            found = f"rows of unequal length, {sizes[0]} in row 0 and {sizes[other]} in row {other}"
+        raise DataError(f"got {found}.", noun=noun) from error
+
+
+def _unmasked(data: Any) -> Shaped[np.ndarray, "..."]:
+    if not isinstance(data, np.ma.MaskedArray):
+        return np.asarray(data)
+    if data.dtype.kind in "biuf":
+        return data.astype(np.float64).filled(np.nan)
+    return (
+        data.filled(np.datetime64("NaT"))
+        if data.dtype.kind == "M"
+        else (data.astype(object).filled(None))
+    )
+
+
+def from_objects(values: list[Any], name: str, noun: str) -> pa.Array:
+    """Return Python objects of one kind (text, numbers or times) as a pyarrow array."""
+    present = [(row, value) for row, value in enumerate(values) if not is_missing(value)]
+    if not present:
+        return pa.nulls(len(values), pa.float64())
+    kinds = [_kind(value) for _, value in present]
+    kind = kinds[0] if kinds[0] != "text" or "number" not in kinds else "number"
+    for (row, value), other in zip(present, kinds, strict=True):
+        if other != kind and not (kind == "number" and other == "text"):
+            accepted = {"number": "numbers", "text": "text"}.get(kind, "times, as above it")
+            refuse_value(value, row, name, noun, accepted)
+        if kind == "other":
+            refuse_value(value, row, name, noun)
+    if kind == "text":
+        return pa.array([None if is_missing(v) else str(v) for v in values], pa.string())
+    if kind == "number":
+        return pa.array([_as_number(v, row, name, noun) for row, v in enumerate(values)])
+    if kind == "day":
+        return pa.array([None if is_missing(v) else v for v in values], pa.date32())
+    return _from_datetimes(values, present, name, noun)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str | bytes):
+        return "text"
+    if isinstance(value, bool | int | float | decimal.Decimal | np.number | np.bool_):
+        return "number"
+    if isinstance(value, datetime.datetime | np.datetime64):
+        return "time"
+    return "day" if isinstance(value, datetime.date) else "other"
+
+
+def _from_datetimes(
+    values: list[Any], present: list[tuple[int, Any]], name: str, noun: str
+) -> pa.Array:
+    """Return date-times as time stamps of their (one) zone."""
+    zones = [
+        None if getattr(v, "tzinfo", None) is None else zone_name(v.tzinfo) for _, v in present
+    ]
+    other = next((k for k, zone in enumerate(zones) if zone != zones[0]), None)
+    if other is not None:
+        raise DataError(
+            f"got a time in zone {zones[other]}, after times in zone {zones[0]}. A column has one "
+            "zone.",
+            noun=noun,
+            column=name,
+            row=present[other][0],
+            hint="Convert the times to one named zone first.",
+        )
+    instants = np.full(len(values), "NaT", dtype="datetime64[us]")
+    for row, value in present:
+        naive = value if zones[0] is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
+        instants[row] = np.datetime64(naive, "us")
+    return aware_times(instants, zones[0])
+
+
+def aware_times(instants: Shaped[np.ndarray, " N"], zone: str | None, unit: str = "us") -> pa.Array:
+    """Return instants in UTC as time stamps of a zone (None: wall-clock times as they are)."""
+    array = pa.array(instants.astype(f"datetime64[{unit}]"))
+    return array if zone is None else array.cast(pa.timestamp(unit, tz=zone))
+
+
+def from_arrow(array: Any, name: str, noun: str, zone: str | None = None) -> Column:
+    """Return a pyarrow column in numpy; times by the wall clock of their zone, or of `zone`."""
+    is_category = pa.types.is_dictionary(array.type)
+    array = _plain(array)
+    kind = array.type
+    if pa.types.is_string(kind) or is_category:
+        values = np.array([None if v is None else str(v) for v in array.to_pylist()], dtype=object)
+        return Column(name, values, is_category=is_category)
+    if pa.types.is_date(kind):
+        return Column(name, array.cast(pa.date32()).to_numpy(zero_copy_only=False))
+    if pa.types.is_timestamp(kind):
+        ticks = array.cast(pa.int64()).fill_null(np.iinfo(np.int64).min)
+        times = ticks.to_numpy().view(f"datetime64[{kind.unit}]")
+        if kind.tz is None:
+            return Column(name, times)
+        if zone not in (None, kind.tz):
+            _require_named(zone, name, noun)
+        return Column(name, wall_clock(times, zone or kind.tz), kind.tz)
+    if pa.types.is_decimal(kind):
+        # As numbers at once they would be off by a last bit here and there.
+        array = array.cast(pa.string())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        row = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False)))
+        refuse_value(array[row].as_py(), row, name, noun)
+    return Column(name, array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def _require_named(zone: str | None, name: str, noun: str) -> None:
+    """Refuse to convert to an offset: in winter it would be taken for another hour of the day."""
+    if not hasattr(zone_rules(str(zone)), "key"):
+        raise DataError(
+            f"got times in another zone than {zone}, which is not a named zone they could be "
+            "converted to.",
+            noun=noun,
+            column=name,
+            hint='Convert all times to one named zone ("UTC", "Europe/Copenhagen", ...) first.',
+        )
+
+
+def _plain(array: Any) -> pa.Array:
+    """Return one array instead of chunks, decoded, and text of one type."""
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return array.cast(pa.string())
+    return array.cast(pa.float64()) if pa.types.is_null(kind) else array
+
+
+def _parse_numbers(text: pa.Array, name: str, noun: str, sign: str) -> Numbers:
+    """Return the numbers that text stands for; the decimal sign is a point or a comma."""
+    trimmed = pc.utf8_trim_whitespace(text)
+    if sign == ",":
+        pointed = pc.match_substring_regex(trimmed, r"^[+-]?[\d.]*\.[\d.,]*$").fill_null(False)
+        refuse(
+            pointed.to_numpy(zero_copy_only=False),
+            name,
+            noun,
+            lambda row, _: f"got {trimmed[row].as_py()!r}.",
+            "With a decimal comma, numbers have no point, as in 1234,5.",
+        )
+        trimmed = pc.replace_substring(trimmed, ",", ".", max_replacements=1)
+    try:
+        return trimmed.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        each = enumerate(trimmed.to_pylist())
+        return np.array([_as_number(value, row, name, noun) for row, value in each])
+
+
+def _as_number(value: Any, row: int, name: str, noun: str) -> float:
+    try:
+        return np.nan if is_missing(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return refuse_value(value, row, name, noun)
+
+
+def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "numbers") -> NoReturn:
+    """Refuse a value for its kind, with advice."""
+    hint = "Convert the column first."
+    if isinstance(value, str):
+        hint = "Convert text to numbers or to datetimes, and categories to 0/1 columns first."
+        if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
+            hint = "Write decimals with a point, or say that the decimal sign is a comma."
+    elif isinstance(value, datetime.timedelta | np.timedelta64):
+        hint = "Divide durations by one hour, or another unit, to make them numbers."
+    raise DataError(
+        f"got {value!r} ({type(value).__name__}). There must be {accepted}.",
+        noun=noun,
+        column=name,
+        row=row,
+        hint=hint,
+    )
+
+
+def _parse_times(
+    text: pa.Array, name: str, zone: str | None, sign: str, numbers: bool
+) -> pa.Array:
+    """Return time stamps from ISO 8601 text; numbers, if the first cell is one that is no day."""
+    # Rows of a long table share their times: each is parsed once.
+    encoded = pc.utf8_trim_whitespace(text).dictionary_encode()
+    code = encoded.indices.fill_null(-1).to_numpy()
+    words = encoded.dictionary.to_pylist()
+    instants = np.full(len(words) + 1, "NaT", dtype="datetime64[us]")
+    if words and all(DAY_IN_DIGITS.fullmatch(word) for word in words):
+        try:
+            instants[:-1] = [np.datetime64(f"{w[:4]}-{w[4:6]}-{w[6:]}") for w in words]
+            return pa.array(instants[code])
+        except ValueError:
+            numbers = True
+    if numbers or not words or _reads_as_number(words[0]):
+        return pa.array(_parse_numbers(text, name, "Time", sign), from_pandas=True)
+    parts = [(word, ISO.fullmatch(word)) for word in words]
+
+    def problem(k: int, said: str, hint: str = "") -> DataError:
+        row = int(np.argmax(code == k))
+        return DataError(said, noun="Time", column=name, row=row, hint=hint)
+
+    offsets = []
+    for k, (word, match) in enumerate(parts):
+        if match is None:
+            raise problem(
+                k,
+                f"got {word!r}. There must be ISO 8601 times such as 2024-06-03 or "
+                "2024-06-03T14:30, with or without a zone (Z, +02:00), or numbers.",
+            )
+        offsets.append(match[3])
+        some = (match[3] is None) != (offsets[0] is None)
+        if some or (zone is None and _minutes(match[3]) != _minutes(offsets[0])):
+            hint = "Name the zone, such as Europe/Copenhagen, and all times are converted to it."
+            raise problem(
+                k,
+                f"got a time in zone {match[3]}, after times in zone {offsets[0]}.",
+                "Add the zone to every time, or to none." if some else hint,
+            )
+        try:
+            wall = datetime.datetime.fromisoformat(f"{match[1]}T{(match[2] or '00')[:15]}")
+        except ValueError as error:
+            raise problem(k, f"got {word!r}, which is no day or time that exists.") from error
+        instants[k] = np.datetime64(wall) - np.timedelta64(_minutes(match[3]), "m")
+    offset = None if offsets[0] is None else zone or _offset_name(_minutes(offsets[0]))
+    return aware_times(instants[code], offset)
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _minutes(offset: str | None) -> int:
+    """Return the minutes by which an offset such as +02:00 is ahead of UTC."""
+    if offset is None or offset in "Zz":
+        return 0
+    digits = offset[1:].replace(":", "").ljust(4, "0")
+    ahead = 60 * int(digits[:2]) + int(digits[2:])
+    return -ahead if offset[0] == "-" else ahead
+
+
+def _offset_name(minutes: int) -> str:
+    if not minutes:
+        return "UTC"
+    return zone_name(datetime.timezone(datetime.timedelta(minutes=minutes)))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or a missing value of a data-frame package."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.datetime64) and bool(np.isnan(value))
+
+
+def read_columns(
+    data: Any,
+    noun: str,
+    *,
+    prefix: str = "x",
+    alone: str = "x0",
+    zones: Sequence[str | None] | None = None,
+) -> tuple[list[Column], bool]:
+    """Return the columns of a table, an array, a list or a series, and whether they have names.
+
+    Columns without names are called `prefix` and their number; a flat array, `alone`. Times with a
+    zone are read as wall-clock times, in `zones[c]` if that is given.
+    """
+    if isinstance(data, str | Path) or not is_table(data):
+        series = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+        if isinstance(series, nw.Series):
+            name = alone if series.name in (None, "") else str(series.name)
+            arrays = {name: _series_to_arrow(series, name, noun)}
+        else:
+            arrays = _split_array(data, noun, prefix, alone)
+        named = False
+    else:
+        table, named = read_table(data, noun), True
+        arrays = {name: table.arrow[name] for name in table.names}
+    wanted = zones if zones is not None and len(zones) == len(arrays) else [None] * len(arrays)
+    columns = [
+        _column(array, name, noun, zone)
+        for (name, array), zone in zip(arrays.items(), wanted, strict=True)
+    ]
+    if named and isinstance(data, Table):
+        columns = [column._replace(decimal=data.decimal) for column in columns]
+    return columns, named
+
+
+def _column(array: Any, name: str, noun: str, zone: str | None) -> Column:
+    """Return an array of numpy or pyarrow as a column."""
+    if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
+        return Column(name, array.astype(np.float64))
+    if isinstance(array, np.ndarray) and array.dtype.kind == "M":
+        return Column(name, array)
+    return from_arrow(to_arrow(array, name, noun), name, noun, zone)
+
+
+def _split_array(data: Any, noun: str, prefix: str, alone: str) -> dict[str, Any]:
+    array = as_array(data, noun)
+    if array.ndim not in (1, 2):
+        found = f"an array of shape {array.shape}" if array.ndim else type(data).__name__
+        raise DataError(
+            f"got {found}. There must be one column, rows and columns, or a data frame (a lazy one "
+            "after .collect()).",
+            noun=noun,
+            hint="Reshape the data, for example with .reshape(-1, 1).",
+        )
+    if array.ndim == 1:
+        return {alone: array}
+    return {f"{prefix}{c}": array[:, c] for c in range(array.shape[1])}
+
+
+def shape_of(data: Any, noun: str) -> tuple[int, ...]:
+    """Return the shape of an array, of a data frame, or of what reads as an array."""
+    if isinstance(data, Table):
+        return len(data), len(data.names)
+    # Not np.shape: array-likes need not implement numpy's functions.
+    return tuple(data.shape) if hasattr(data, "shape") else as_array(data, noun).shape
+
+
+def group_labels(table: Table, name: Any) -> Shaped[np.ndarray, " N"]:
     """Return a column as labels of groups: whole numbers, times by the wall clock, or words.
 
-    >>> group_labels(open_table({"store": [7.0, 8.0], "sky": ["wet", None]}), "store")
+    >>> group_labels(read_table({"store": [7.0, 8.0], "sky": ["wet", None]}), "store")
     array([7, 8])
     """
-    column = table.column(label, "by")
-    values = column.values if is_time(column) else plain(table.raw(label, "by"))
+    values = table.column(name, "by").values
     if values.dtype.kind == "f" and np.all(np.isfinite(values) & (values == np.round(values))):
         return values.astype(np.int64)
     if values.dtype.kind != "O":
         return values
-    return np.array(["missing" if is_missing(value) else str(value) for value in values])
+    return np.array(["missing" if value is None else str(value) for value in values])
 
 
-def make_table(keys: Any, index: Int[np.ndarray, " K"] | None, columns: Mapping[Any, Any]) -> Any:
-    """Return a table of the make of `keys`: some of its rows, with columns added to it.
-
-    >>> make_table({"time": np.array([7, 8])}, np.array([1, 1]), {"a": np.array([0.5, 0.6])})
-    {'time': array([8, 8]), 'a': array([0.5, 0.6])}
-    """
-    if isinstance(keys, Mapping):
-        taken = {
-            k: np.asarray(v) if index is None else np.asarray(v)[index] for k, v in keys.items()
-        }
-        return {**taken, **columns}
-    frame = nw.from_native(keys, eager_only=True)
-    if frame.implementation.is_pandas_like():
-        own = keys if index is None else keys.iloc[index]
-        kept = {label: own[label].array for label in own.columns}
-        return type(own)({**kept, **columns}, index=own.index)
-    # A frame without columns has no rows to take.
-    own = frame if index is None or not frame.columns else frame[index.tolist()]
-    made = {label: own[label] for label in own.columns}
-    backend = frame.implementation
-    for label, values in columns.items():
-        made[label] = nw.new_series(str(label), np.asarray(values), backend=backend)
-    return nw.from_dict(made, backend=backend).to_native()
-
-
-def build(make: Any, columns: Mapping[Any, Any]) -> Any:
-    """Return columns as a table of the given make.
+def build(backend: str, columns: Mapping[Any, Any], index: Any = None) -> Any:
+    """Return columns as a table of the given backend; `index`: the column that is pandas' index.
 
     >>> build("dict", {"a": [1, 2]})
     {'a': array([1, 2])}
     """
-    if make == "dict":
-        return {label: np.asarray(values) for label, values in columns.items()}
-    series = {str(label): v for label, v in columns.items() if isinstance(v, nw.Series)}
-    made = {
-        str(label): nw.new_series(str(label), _storable(values), backend=make)
-        for label, values in columns.items()
-        if str(label) not in series
-    }
-    # Series are added afterwards: pandas' would lose their time zone in from_dict.
-    frame = nw.from_dict(made, backend=make).with_columns(*(v.alias(k) for k, v in series.items()))
-    return frame.select(list(map(str, columns))).to_native()
+    arrays = {str(name): _storable(values) for name, values in columns.items()}
+    table = _native(pa.table(arrays), backend)
+    return table if index is None or backend != "pandas" else table.set_index(str(index))
 
 
 def _storable(values: Any) -> Any:
-    """Return values as every make of frame takes them: text as a list, the rest in numpy."""
-    array = np.asarray(values)
-    if array.dtype.kind == "M" and np.datetime_data(array.dtype)[0] in ("s", "m", "h"):
-        return array.astype("datetime64[us]")  # polars knows no coarser unit, but for days
-    return array.tolist() if array.dtype.kind in "OU" else array
+    """Return values as pyarrow arrays, times in microseconds."""
+    array = values if isinstance(values, pa.Array | pa.ChunkedArray) else np.asarray(values)
+    if isinstance(array, np.ndarray) and array.dtype.kind == "M":
+        day = np.datetime_data(array.dtype)[0] == "D"
+        return pa.array(array if day else array.astype("datetime64[us]"))
+    return to_arrow(array)
 
 
-def plain(column: Any) -> Shaped[np.ndarray, " K"]:
-    """Return a column in numpy, times with a zone as instants (in UTC)."""
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    if not isinstance(series, nw.Series):
-        return column.values if isinstance(column, Column) else np.asarray(column)
-    if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
-        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    if series.dtype.is_numeric() or series.dtype.is_temporal():
-        return series.to_numpy()
-    return np.array(series.to_list(), dtype=object)
+def _native(arrow: pa.Table, backend: str) -> Any:
+    if backend == "dict":
+        return {name: _to_numpy(arrow[name]) for name in arrow.column_names}
+    if backend == "pyarrow":
+        return arrow
+    if backend != "pandas":
+        return nw.from_arrow(arrow, backend=backend).to_native()
+    frame = arrow.to_pandas()
+    plain = type(frame.index).__name__ == "Index" and frame.index.dtype == np.int64
+    if plain and frame.index.name is None and (frame.index == np.arange(len(frame))).all():
+        frame = frame.reset_index(drop=True)
+    return frame
 
 
-def taken(column: Any, rows: Int[np.ndarray, " N"]) -> Any:
-    """Return some rows of a column."""
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return series[rows.tolist()].to_native()
-    return np.asarray(column)[rows]
+def _to_numpy(array: pa.ChunkedArray) -> Shaped[np.ndarray, " N"]:
+    """Return a column of a dict: times of a zone as date-times, text as text."""
+    kind = array.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        rules, made = zone_rules(kind.tz), np.empty(len(array), dtype=object)
+        # Nanoseconds, which Python does not have, are dropped.
+        utc = array.cast(pa.int64()).cast(pa.timestamp(kind.unit)).cast("timestamp[us]", safe=False)
+        made[:] = [
+            None if t is None else t.replace(tzinfo=datetime.UTC).astimezone(rules)
+            for t in utc.to_pylist()
+        ]
+        return made
+    array = _plain(array)
+    if pa.types.is_string(array.type) and not array.null_count:
+        return np.array(array.to_pylist(), dtype=str)
+    return array.to_numpy(zero_copy_only=False)
 
 
-def times_of(table: Opened, label: Any) -> Any:
-    """Return the column of times as the table holds it; of times in text, the times.
+def times_like(
+    own: Any, wall: Shaped[np.ndarray, " H"], instant: Shaped[np.ndarray, " H"], zone: str | None
+) -> pa.Array:
+    """Return new times in the type of a column `own`: with its zone, its unit, or days as days.
 
-    >>> times_of(open_table({"t": ["2024-06-03 08:00", "2024-06-03 09:00"]}), "t")[1]
-    datetime.datetime(2024, 6, 3, 9, 0)
+    `own` is a pyarrow column or None; text and None become time stamps in microseconds.
     """
-    raw, column = table.raw(label, "Time"), table.column(label, "Time")
-    if is_time(column) or column.values.dtype.kind in "fiu":
-        return raw
-    made = np.empty(len(column.values), dtype=object)
-    made[:] = [_as_time(value, row, label) for row, value in enumerate(column.values)]
-    return made
+    kind = None if own is None else own.type
+    if wall.dtype.kind != "M":
+        whole = kind is not None and pa.types.is_integer(kind) and np.all(wall == np.round(wall))
+        return pa.array(wall).cast(kind) if whole else pa.array(wall)
+    days = wall.astype("datetime64[D]")
+    if kind is not None and pa.types.is_date(kind) and np.all(wall == days):
+        return pa.array(days)
+    unit = kind.unit if kind is not None and pa.types.is_timestamp(kind) else "us"
+    return aware_times(wall if zone is None else instant, zone, unit)
 
 
-def _as_time(value: Any, row: int, label: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return datetime.datetime.fromisoformat(value.strip())
-    except ValueError as error:
-        raise ValueError(
-            f"Time {label!r}, row {row}: found {value!r}. Accepted are times, numbers, and text "
-            'such as "2024-06-03 08:00" or "2024-06-03T08:00+02:00". Convert the column to times '
-            "first."
-        ) from error
-
-
-def names_of_ends(outputs: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+def interval_suffixes(outputs: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
     """Return what the names of the columns of intervals end in, so that none is there already.
 
-    >>> names_of_ends(["a", "b"], ["time"]), names_of_ends(["a", "a_low"], ["time"])
+    >>> interval_suffixes(["a", "b"], ["time"]), interval_suffixes(["a", "a_low"], ["time"])
     (('_low', '_high'), ('_interval_low', '_interval_high'))
     """
     taken = {*outputs, *others}
     for ends in (("_low", "_high"), ("_interval_low", "_interval_high")):
-        if not any(f"{name}{end}" in taken for name in outputs for end in ends):
+        clash = next((f"{n}{end}" for n in outputs for end in ends if f"{n}{end}" in taken), None)
+        if clash is None:
             return ends
-    clash = next(f"{n}{e}" for n in outputs for e in ends if f"{n}{e}" in taken)
-    raise ValueError(
-        f"Outputs: found {clash!r}, a name that the column of an interval would have. Accepted are "
-        "outputs that do not end in _low or _high. Rename the column."
+    raise DataError(
+        f"got {quoted(clash)}, a name that the column of an interval would have.",
+        noun="Outputs",
+        hint="Rename the column so that it does not end in _low or _high.",
     )
-
-
-def in_zone(instants: nw.Series, zone: str) -> nw.Series:
-    """Return times that are in UTC as times of a zone."""
-    # The name that a package of zones has for an offset is known to no other.
-    named = str(zone_rules(zone)) if "FixedOffset" in zone else zone
-    return instants.dt.replace_time_zone("UTC").dt.convert_time_zone(named)
-
-
-def times_like(
-    own: Any, make: Any, wall: Shaped[np.ndarray, " H"], instant: Any, zone: str | None
-) -> Any:
-    """Return new times in the way of a column `own`: with its zone, its unit, or days as days.
-
-    >>> when = np.array(["2024-06-03T06"], dtype="datetime64[s]")
-    >>> times_like(None, "dict", when, when, "Europe/Berlin")[0].isoformat()
-    '2024-06-03T08:00:00+02:00'
-    """
-    if wall.dtype.kind != "M":
-        kind = np.asarray(_first(own)).dtype.kind
-        return wall.astype(int) if kind in "iu" and np.all(wall == np.round(wall)) else wall
-    whole = np.all(wall == wall.astype("datetime64[D]"))
-    days = wall.astype("datetime64[D]").astype(object) if whole else None
-    series = nw.from_native(own, series_only=True, pass_through=True)
-    if days is not None and type(_first(own)) is datetime.date:
-        return days if make in (None, "dict", "pandas") else wall.astype("datetime64[D]")
-    if make in (None, "dict"):
-        return wall if zone is None else _aware(instant, zone)
-    made = nw.new_series("", _storable(wall if zone is None else instant), backend=make)
-    made = made if zone is None else in_zone(made, zone)
-    typed = isinstance(series, nw.Series) and isinstance(series.dtype, nw.Datetime)
-    return made.cast(series.dtype) if typed else made
-
-
-def _first(column: Any) -> Any:
-    """Return the first value of a column."""
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return series[0] if len(series) else None
-    return column[0] if column is not None and len(column) else None
-
-
-def _aware(instants: Shaped[np.ndarray, " H"], zone: str) -> Shaped[np.ndarray, " H"]:
-    """Return instants in UTC as times that know their zone."""
-    rules, made = zone_rules(zone), np.empty(len(instants), dtype=object)
-    each = instants.astype("datetime64[us]").tolist()
-    made[:] = [time.replace(tzinfo=datetime.UTC).astimezone(rules) for time in each]
-    return made
 
 
 class ResultTable(list[dict[str, Any]]):
@@ -618,7 +824,10 @@ class ResultTable(list[dict[str, Any]]):
     @classmethod
     def of(cls, columns: dict[str, Any]) -> ResultTable:
         """Make rows of columns."""
-        plain = [np.asarray(values).tolist() for values in columns.values()]
+        plain = [
+            _to_numpy(v).tolist() if isinstance(v, pa.Array) else np.asarray(v).tolist()
+            for v in columns.values()
+        ]
         return cls(dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True))
 
     @property
@@ -627,125 +836,9 @@ class ResultTable(list[dict[str, Any]]):
         return list(self[0]) if self else []
 
     def __str__(self) -> str:
-        shown = [self.columns] + [[_shown(value) for value in row.values()] for row in self]
+        shown = [self.columns] + [
+            [f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()] for row in self
+        ]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         lines = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in shown)
         return "\n".join(line.rstrip() for line in lines)
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-Plain = Shaped[np.ndarray, " N"]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A table as labels, arrays (times with a zone in UTC) and zones; the index likewise.
-
-    An index of several levels has a tuple of each: names, arrays and zones.
-    """
-
-    make: Any
-    rows: int
-    labels: tuple[Any, ...]
-    columns: tuple[Plain, ...]
-    zones: tuple[str | None, ...]
-    index: tuple[Any, Any, Any] = (None, None, None)
-    native: Any = field(init=False, default=None, repr=False, compare=False)
-
-    @classmethod
-    def of(cls, data: Any) -> Kept:
-        """Keep a table.
-
-        >>> Kept.of({"station": ["a", "b"]}).table()
-        {'station': ['a', 'b']}
-        """
-        table = open_table(data)
-        raw = [table.raw(label, "Column") for label in table.labels]
-        rows = len(data) if table.make == "pandas" else len(table)
-        kept = cls(
-            table.make, rows, tuple(table.labels), tuple(map(_storable_index, raw)),
-            tuple(map(_zone, raw)), _index(table),
-        )  # fmt: skip
-        object.__setattr__(kept, "native", data)
-        return kept
-
-    def table(self) -> Any:
-        """Return the table, or one like it if the model came from a file."""
-        if self.native is not None:
-            return self.native
-        triples = zip(self.labels, self.columns, self.zones, strict=True)
-        if self.make == "dict":
-            return {label: column for label, column, _ in triples}
-        made = {label: self._series(values, zone) for label, values, zone in triples}
-        if self.make != "pandas":
-            return nw.from_dict(made, backend=self.make).to_native() if made else self._empty()
-        return self._pandas({label: series.to_native() for label, series in made.items()})
-
-    def column(self, label: Any) -> Any:
-        """Return a column in the table's own make; the index, if there is no such column.
-
-        >>> Kept.of({"day": [1, 2]}).column("day")
-        [1, 2]
-        """
-        table = self.table()
-        if self.make != "pandas":
-            return table[label]
-        return table[label] if label in table.columns else table.index.to_series()
-
-    def _series(self, values: Plain, zone: str | None) -> nw.Series:
-        # pandas has no type for days: they were objects, and are again.
-        days = values.dtype == "datetime64[D]" and self.make == "pandas"
-        listed = values.tolist() if values.dtype.kind in "OU" or days else values
-        series = nw.new_series("", listed, backend=self.make)
-        return series if zone is None else in_zone(series, zone)
-
-    def _empty(self) -> Any:
-        return nw.from_dict({"": []}, backend=self.make).drop("").to_native()
-
-    def _pandas(self, columns: dict[Any, Any]) -> Any:
-        # Imported when asked for: the table was one of pandas, so that it should be there.
-        import pandas as pd
-
-        name, values, zone = self.index
-        index = pd.RangeIndex(self.rows)
-        if isinstance(values, tuple):
-            pairs = zip(values, zone, strict=True)
-            index = pd.MultiIndex.from_arrays([self._series(*pair).to_native() for pair in pairs])
-        elif values is not None:
-            index = pd.Index(self._series(values, zone).to_native())
-        frame = pd.DataFrame({label: s.array for label, s in columns.items()}, index=index)
-        frame.index.names = list(name) if isinstance(values, tuple) else [name]
-        return frame
-
-
-def _zone(column: Any) -> str | None:
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    return getattr(series.dtype, "time_zone", None) if isinstance(series, nw.Series) else None
-
-
-def _storable_index(column: Any) -> Plain:
-    """Return a column as numbers, times or text."""
-    values = plain(column)
-    if values.dtype == object and len(values) and all(map(_is_day, values)):
-        return values.astype("datetime64[D]")
-    return values if values.dtype.kind in "biufM" else values.astype(str)
-
-
-def _is_day(value: Any) -> bool:
-    return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
-
-
-def _index(table: Opened) -> tuple[Any, Any, Any]:
-    if table.make != "pandas":
-        return None, None, None
-    index = table.native.index
-    if type(index).__name__ == "RangeIndex" and index.equals(type(index)(len(index))):
-        return index.name, None, None
-    levels = [index.get_level_values(k).to_series() for k in range(index.nlevels)]
-    arrays, zones = tuple(map(_storable_index, levels)), tuple(map(_zone, levels))
-    if index.nlevels > 1:
-        return tuple(index.names), arrays, zones
-    return index.name, arrays[0], zones[0]

@@ -21,11 +21,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from censored_gp.data import layout as tables
+from censored_gp.data.errors import warn
 from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, within_steps
 from censored_gp.data.tables import is_table
-from censored_gp.data.validation import warn, warn_of_little, warn_of_shared_times
+from censored_gp.data.validation import warn_of_little, warn_of_shared_times
 from censored_gp.estimator import persistence, settings, summary, training
 from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis

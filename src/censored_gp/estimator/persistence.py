@@ -28,9 +28,9 @@ from safetensors.numpy import save as to_bytes
 
 import censored_gp
 from censored_gp.data.inputs import Columns
-from censored_gp.data.layout import Layout, Rows, Spec
+from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import Kept
+from censored_gp.data.tables import Table
 from censored_gp.estimator.settings import changed_settings
 from censored_gp.estimator.training import TrainingData
 from censored_gp.inference.posterior import DrawnPosterior, Posterior, Sites, Weights
@@ -54,8 +54,8 @@ KIND = "$"
 """The key that tells an encoded value from a plain dict; plain dicts are never written."""
 
 RECORDS = (
-    *(Columns, Layout, Rows, Spec, Kept, Observations, TrainingData, Model, Units, Nugget, LMC),
-    *(Inducing, DrawnPosterior, Posterior, Weights, Sites, Report),
+    *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, LMC, Inducing),
+    *(DrawnPosterior, Posterior, Weights, Sites, Report),
 )
 """The records that a fitted model consists of."""
 
@@ -204,6 +204,9 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
             for k, v in value.items()
         ]
         return {KIND: "dict", "items": pairs}
+    if isinstance(value, Table):
+        content = _encode_array(value.to_bytes(), where, arrays)
+        return {KIND: "table", "content": content, "backend": value.backend}
     name = type(value).__name__
     if _known_classes().get(name) is not type(value):
         _refuse(where, value)
@@ -261,6 +264,8 @@ def _decode(value: Any, arrays: Arrays) -> Any:
         return tuple(_decode(value["items"], arrays))
     if kind == "dict":
         return {_decode(k, arrays): _decode(v, arrays) for k, v in value["items"]}
+    if kind == "table":
+        return Table.from_bytes(_decode(value["content"], arrays), value["backend"])
     if kind == "text":
         texts = np.array(value["items"], dtype=object if value["type"] == "O" else str)
         return texts.reshape(value["shape"])

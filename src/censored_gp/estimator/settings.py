@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
 from censored_gp.inference import ENGINES, Engine, find_engine
 from censored_gp.model.starting_values import ROLES
 

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
+from censored_gp.data.errors import listed
 from censored_gp.data.inputs import Columns
-from censored_gp.data.tables import listed
 from censored_gp.kernels import Kernel
 from censored_gp.model.lmc import LMC
 from censored_gp.model.model import Model

@@ -17,22 +17,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from censored_gp.data import layout as tables
+from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.inputs import Columns, read_inputs
-from censored_gp.data.layout import Layout, Rows, Spec
+from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import (
     ResultTable,
+    Table,
     build,
     is_missing,
     is_table,
-    listed,
     shape_of,
     times_like,
-    zone_rules,
 )
-from censored_gp.data.time import in_utc
+from censored_gp.data.time import to_utc
 from censored_gp.data.validation import (
-    as_seen,
+    ignore_censoring,
     read_targets,
     same_outputs,
     same_rows,
@@ -89,25 +89,25 @@ class TrainingData:
         """Return columns as a table of the training table's backend."""
         if self.layout is None:
             return ResultTable.of(dict(columns))
-        return build(self.layout.make, columns)
+        return build(self.layout.backend, columns)
 
     def timestamps(self, column: int, wall: Times, instants: Times | None = None) -> Any:
         """Return wall-clock times in the type, unit and zone of the training table's own."""
         zone, layout = self.columns.zones[column], self.layout
-        if instants is None and zone is not None:
-            instants = np.array([in_utc(time, zone_rules(zone)) for time in wall])
+        if instants is None:
+            instants = wall if zone is None else to_utc(wall, zone)
         own = None
         if self.rows is not None and layout is not None and layout.time is not None:
-            own = self.rows.keys.column(layout.time)
-        make = None if layout is None else layout.make
-        return times_like(own, make, wall, wall if instants is None else instants, zone)
+            own = self.rows.index.array(layout.time, "Time")
+        return times_like(own, wall, instants, zone)
 
 
 def wall_clock(columns: Columns, inputs: Matrix) -> Times | None:
     """Return the time of each row by the wall clock, to the second; None if no input is a time."""
     if not any(columns.is_time):
         return None
-    return columns.values(columns.names[columns.is_time.index(True)], inputs)
+    times = columns.values(columns.names[columns.is_time.index(True)], inputs)
+    return times.astype("datetime64[s]")
 
 
 def read_training(
@@ -122,7 +122,6 @@ def read_training(
     **bounds: Any,
 ) -> TrainingData:
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
-    spec = Spec(**bounds)
     layout = rows = None
     if outputs is None:
         given = {"by": by, "time": time, "inputs": inputs}
@@ -130,12 +129,12 @@ def read_training(
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
         matrix, columns = validated_inputs(model, X)
-        observations = _read_targets(y, spec)
+        observations = read_targets(y, **bounds)
     elif y is not None:
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
         layout, rows, table, observations = tables.read_training(
-            X, outputs, by=by, time=time, inputs=inputs, spec=spec
+            X, outputs, by=by, time=time, inputs=inputs, **bounds
         )
         with tables.placed(layout, rows):
             matrix, columns = validated_inputs(model, table)
@@ -151,7 +150,7 @@ def seen_by(
     likelihoods: tuple[Likelihood, ...], observations: Observations, use_censoring: bool
 ) -> Observations:
     """Return the bounds as the likelihoods see them, or as values if censoring is ignored."""
-    seen = observations if use_censoring else as_seen(observations, likelihoods)
+    seen = observations if use_censoring else ignore_censoring(observations, likelihoods)
     return within_support(seen, likelihoods)
 
 
@@ -184,7 +183,7 @@ def read_new(model: Any, X: Any) -> tuple[Matrix, Rows | None]:
     if rows.output is not None:
         # Rows of a long table share their inputs; draws for them must be joint.
         matrix, row = np.unique(matrix, axis=0, return_inverse=True)
-        rows = Rows(rows.keys, row.reshape(-1)[rows.row], rows.output)
+        rows = Rows(rows.index, row.reshape(-1)[rows.row], rows.output)
     return matrix, rows
 
 
@@ -209,11 +208,10 @@ def spread_labels(
 
 def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
     """Return outputs to compare predictions with: y, or what the table X says of them."""
-    spec = Spec(**bounds)
     if y is not None or model.layout_ is None or not is_table(X):
-        return _read_targets(y, spec)
+        return read_targets(y, **bounds)
     anew = any(bounds[name] is not None for name in ("censored", "capacity", "lower", "upper"))
-    layout = dataclasses.replace(model.layout_, spec=spec) if anew else model.layout_
+    layout = dataclasses.replace(model.layout_, **bounds) if anew else model.layout_
     return tables.read_truth(X, layout)
 
 
@@ -226,13 +224,13 @@ def read_values(
     if np.isscalar(y) or getattr(y, "shape", None) == ():
         return np.full(shape, float(cast(float, y)))
     values = read_targets(y)
-    censored = np.argwhere(~(values.is_exact | values.is_missing))
-    if len(censored):
-        row, d = censored[0]
-        raise ValueError(
-            f"Output {values.names[d]!r}, row {row}: got bounds. Values are needed; for bounds "
-            "use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd."
-        )
+    refuse(
+        ~(values.is_exact | values.is_missing),
+        values.names,
+        "Output",
+        "got bounds where there must be values.",
+        "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd.",
+    )
     check_alike(values, shape, model.output_names_)
     return values.values()
 
@@ -240,15 +238,12 @@ def read_values(
 def check_alike(values: Observations, shape: tuple[int, int], names: tuple[str, ...]) -> None:
     """Refuse outputs of another shape, or in another order, than predictions."""
     if values.shape != shape:
-        raise ValueError(
-            f"Outputs must have one value for each row of X and each output, shape {shape}, got "
-            f"shape {values.shape}."
+        raise DataError(
+            f"must have one value for each row of X and each output, shape {shape}, got shape "
+            f"{values.shape}.",
+            noun="Outputs",
         )
     same_outputs(values, names)
-
-
-def _read_targets(y: Any, spec: Spec) -> Observations:
-    return read_targets(y, spec.censored, spec.lower, spec.upper, spec.capacity, spec.side)
 
 
 def validated_inputs(
@@ -270,10 +265,11 @@ def validated_inputs(
         raise ValueError(
             f"Inputs: found 0 feature(s) (shape={shape}) while a minimum of 1 is required."
         )
-    if len(shape) == 2:
+    named = isinstance(X, Table)
+    if len(shape) == 2 and not named:
         validate_data(estimator, X, reset=columns is None, skip_check_array=True)
     matrix, known = read_inputs(X, columns)
-    if columns is None and len(shape) != 2:
+    if columns is None and (named or len(shape) != 2):
         names = np.array(list(known.groups), dtype=object)
         vars(estimator).pop("feature_names_in_", None)
         vars(estimator).update({"n_features_in_": len(names)})

@@ -51,7 +51,7 @@ from censored_gp.model.inducing import Inducing
 from censored_gp.model.linalg import cholesky, inverse_of_product
 from censored_gp.model.lmc import LMC, Geometry, from_free, geometry
 
-KINDS = ("exact", "right", "left", "interval", "share", "share_or_limit")
+KINDS = ("exact", "right", "left", "interval", "share")
 
 
 MANY_CELLS = 512
@@ -108,9 +108,8 @@ def collect_terms(
     """Sort the observed cells by likelihood and kind; missing cells are left out."""
     found = []
     seen = to_support(observations, likelihoods)
-    right, either = seen.is_right & ~seen.is_share, seen.is_share_or_limit
-    share = seen.is_share & ~either
-    masks = (seen.is_exact, right, seen.is_left, seen.is_interval, share, either)
+    right = seen.is_right & ~seen.is_share
+    masks = (seen.is_exact, right, seen.is_left, seen.is_interval, seen.is_share)
     for likelihood in dict.fromkeys(likelihoods):
         members = np.array([other == likelihood for other in likelihoods])
         for kind, mask in zip(KINDS, masks, strict=True):
@@ -136,9 +135,7 @@ def _terms(
     roles = tuple(parameter.role for parameter in likelihood.parameters)
     column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
     lower, upper = observations.lower[rows, outputs], observations.upper[rows, outputs]
-    odds = observations.limit_odds[rows, outputs]
-    log_odds = np.log(odds) if kind == "share_or_limit" else None
-    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind, log_odds)
+    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind)
 
 
 def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:

@@ -20,7 +20,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from censored_gp.data.inputs import Columns, duration_hours, phase, spread
+from censored_gp.data.inputs import Columns, phase, spread
+from censored_gp.data.time import duration_hours
 
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
 OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.data.inputs import Columns, spacing
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
+from censored_gp.data.inputs import Columns
+from censored_gp.data.time import spacing
 from censored_gp.kernels import RBF, Kernel, Periodic
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.lmc import LMC, Nugget, in_blocks

@@ -104,22 +104,18 @@ class Nodes:
     ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"], Bounds]]:
         """Yield what the cells of a likelihood are drawn from, which they are, and all bounds.
 
-        Shares are apart, and so is what may be a limit instead: its log odds are a third bound.
+        Shares are apart.
         """
         known = self._bounds
         if known is None:
             yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool), ()
             return
-        cells = (known.lower, known.upper, known.limit_odds, known.is_share)
-        lower, upper, odds, share = (each[rows][:, outputs].ravel() for each in cells)
-        either = odds > 0
+        cells = (known.lower, known.upper, known.is_share)
+        lower, upper, share = (each[rows][:, outputs].ravel() for each in cells)
         if not share.all():
             yield likelihood, ~share, (lower, upper)
-        if np.any(share & ~either):
-            yield given_share(likelihood), share & ~either, (lower, upper)
-        if either.any():
-            log_odds = np.log(odds, out=np.full(odds.shape, -np.inf), where=either)
-            yield given_share(likelihood), either, (lower, upper, log_odds)
+        if share.any():
+            yield given_share(likelihood), share, (lower, upper)
 
     def _by_likelihood(
         self, latent: Mapping[str, Float[AnyArray, "S N O"]], size: int

@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
 from censored_gp.estimator.summary import kernel_labels, longest_lengthscale
 from censored_gp.inference.posterior import Posterior
 from censored_gp.kernels import Kernel

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 import censored_gp
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
 from censored_gp.estimator.analysis.compare import compare
 from censored_gp.estimator.analysis.diagnose import censoring_cautions
 from censored_gp.estimator.presets import MODELS, paper_name
@@ -351,7 +351,7 @@ def code(model: Any) -> str:
             chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
         remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
         for name in ("censored", "capacity", "lower", "upper", "side"):
-            given[name] = getattr(layout.spec, name)
+            given[name] = getattr(layout, name)
         given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
         arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
     lines = [

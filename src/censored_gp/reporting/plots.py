@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from scipy.linalg import block_diag
 
+from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import listed
 from censored_gp.estimator.summary import kernel_labels, prior_correlation
 from censored_gp.prediction.predictive import Prediction
 from censored_gp.reporting.rows import (

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from censored_gp.data.tables import listed
+from censored_gp.data.errors import listed
 from censored_gp.prediction.predictive import Prediction
 
 GOLDEN_RATIO = 0.6180339887498949

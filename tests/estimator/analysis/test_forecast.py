@@ -188,12 +188,12 @@ def test_rows_are_found_by_their_times(table):
     [
         (GIVEN[1:], "3 times.*none for time 2024-06-05T00"),
         (GIVEN.assign(time=AHEAD + pd.Timedelta(days=366)), "3 missing"),
-        (GIVEN.assign(time=WALL), "Input 'time'.*with a zone"),
-        (GIVEN.assign(time=[1, 2, 3]), "Input 'time'.*times with a zone"),
+        (GIVEN.assign(time=WALL), "Input 'time'.*without a.*zone"),
+        (GIVEN.assign(time=[1, 2, 3]), "Input 'time'.*no times"),
         (GIVEN.assign(time=[AHEAD[0], pd.NaT, AHEAD[2]]), "Input 'time', row 1.*missing"),
         (
             pd.concat([GIVEN, GIVEN.assign(heat=0.0)]),
-            "Input 'time', row 3: got the time of row 0",
+            "Input 'time', row 3.*the time of row 0",
         ),
         (GIVEN.assign(heat=[1.0, np.nan, 2.0]), "Input 'heat', row 1"),
         ({"snow": [1.0]}, "'heat', 'sky', got 'snow'"),

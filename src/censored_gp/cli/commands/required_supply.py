@@ -53,7 +53,7 @@ def required_supply(
 
 def _check_window(window: str | None) -> None:
     """Refuse what is no duration, before any time is spent."""
-    from censored_gp.data.inputs import duration_hours
+    from censored_gp.data.time import duration_hours
 
     try:
         if window is not None and duration_hours(window) * 3600 < 1:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import listed
 from censored_gp.estimator.analysis.diagnose import CrossPrediction, cross_predict, hold_out, scored
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import MODELS

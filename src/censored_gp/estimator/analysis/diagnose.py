@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from censored_gp.data.observations import Observations
-from censored_gp.estimator.analysis.lost_demand import WEEKDAYS, calendar
+from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
 from censored_gp.estimator.settings import seed_of
 from censored_gp.estimator.training import make_task, seen_by
 from censored_gp.inference import infer
@@ -81,11 +81,10 @@ def censoring_cautions(known: Observations, times: Times | None = None) -> list[
 
 def _of_slots(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
     """Return that hours of the week (of daily records: days) are censored every time, if so."""
-    days, hours = (calendar(part, times)[1] for part in ("weekday", "hour"))
+    days, hours = weekday(times), CALENDAR["hour"](times)[0]
     daily = len(np.unique(hours)) <= 1
     slots, number = (days, 7) if daily else (24 * days + hours, 168)
-    # Weeks begin on Mondays; the first day of counting was a Thursday.
-    week = (times.astype("datetime64[D]").astype(np.int64) + 3) // 7
+    week = (times.astype("datetime64[D]").astype(np.int64) - days) // 7
     weeks = np.bincount(np.unique(week * number + slots) % number, minlength=number)
     often = weeks >= LEAST
     always = often & (np.bincount(slots, ~hidden, number) == 0)

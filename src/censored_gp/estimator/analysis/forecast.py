@@ -12,20 +12,10 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from censored_gp.data import time as clock
-from censored_gp.data.inputs import Columns, hours_since, read_inputs
-from censored_gp.data.layout import with_index
-from censored_gp.data.tables import (
-    Opened,
-    as_numbers,
-    is_table,
-    is_time,
-    listed,
-    names_of_ends,
-    open_table,
-    read_table,
-    times_of,
-)
-from censored_gp.data.time import DAY, Times
+from censored_gp.data.errors import DataError, listed, refuse
+from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_kind
+from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
+from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.prediction.predictive import central, draws
 
@@ -104,15 +94,15 @@ def _table(
         wall, instants = (np.repeat(times, len(labels)) for times in (wall, instants))
         columns[layout.by] = np.array(layout.outputs * len(cells[0]))
         labels, parts = [str(layout.value)], [[part.reshape(-1) for part in cells]]
-    ends = ("", *names_of_ends(labels, [str(name), *map(str, columns)]))
+    ends = ("", *interval_suffixes(labels, [str(name), *map(str, columns)]))
     for label, each in zip(labels, parts, strict=True):
         columns |= {f"{label}{end}": part for end, part in zip(ends, each, strict=True)}
     times = training.timestamps(c, wall, instants)
     table, rows = training.table({str(name): times, **columns}), training.rows
-    if layout is None or layout.make != "pandas" or layout.time in (None, *rows.keys.labels):
+    if layout is None or layout.backend != "pandas" or layout.time in (None, *rows.index.names):
         return table
     # The time was the index of the training table.
-    return table.set_index(str(name)).rename_axis(index=rows.keys.index[0])
+    return table.set_index(str(name)).rename_axis(index=rows.index.native().index.name)
 
 
 def scenarios(
@@ -134,7 +124,7 @@ def scenarios(
     choices = np.unique(own)
     for day in np.unique(days):
         rows = np.flatnonzero(days == day)
-        alike = choices[(choices - day).astype(int) % 7 == 0]
+        alike = choices[weekday(choices) == weekday(day)]
         pool = alike if len(alike) >= 2 else choices
         for k, source in enumerate(rng.choice(pool, size=count)):
             like = _nearest(past, np.flatnonzero(own == source), ahead[rows])
@@ -181,24 +171,23 @@ def known_inputs(X: Any, columns: Columns, time: Any, wall: Times, instants: Tim
     if X is None:
         return matrix
     if not is_table(X):
-        raise ValueError(f"`inputs` must be a table, got {type(X).__name__}.")
-    table = with_index(open_table(X), time)
+        raise DataError(f"must be a table, got {type(X).__name__}.", argument="inputs")
+    table = read_table(X)
     accepted = [source for source in columns.groups if source != str(time)]
-    raw = {str(label): table.raw(label, "Input") for label in table.labels if label != time}
-    used = [source for source in accepted if source in raw]
+    used = [source for source in accepted if table.has(source)]
     if not used:
-        raise ValueError(
-            f"`inputs` must have columns among {listed(accepted)}, got "
-            f"{listed(map(str, table.labels))}."
+        raise DataError(
+            f"must have columns among {listed(accepted)}, got {listed(table.names)}.",
+            argument="inputs",
         )
-    values, _ = read_inputs({source: raw[source] for source in used}, columns.only(used))
+    values, _ = read_inputs(table.select(used), columns.only(used))
     rows = _rows(table, columns, time, wall, instants, values)
     matrix[:, [c for source in used for c in columns.groups[source]]] = values[rows]
     return matrix
 
 
 def _rows(
-    table: Opened,
+    table: Table,
     columns: Columns,
     time: Any,
     wall: Times,
@@ -208,43 +197,40 @@ def _rows(
     """Return the row of a table for each time ahead."""
     if time is None or not table.has(time):
         if len(values) != len(wall):
-            raise ValueError(
-                f"`inputs` must have one row for each of the {len(wall)} times ahead, or a column "
-                f"of their times, got {len(values)} rows."
+            raise DataError(
+                f"must have one row for each of the {len(wall)} times ahead, or a column of their "
+                f"times, got {len(values)} rows.",
+                argument="inputs",
             )
         return np.arange(len(wall))
     given = _instants(table, time, columns)
     distinct, first, code = np.unique(given, return_index=True, return_inverse=True)
-    other = np.flatnonzero(np.any(values != values[first[code]], axis=1))
-    if len(other):
-        raise ValueError(
-            f"Input {str(time)!r}, row {other[0]}: got the time of row {first[code[other[0]]]} "
-            "again, with other inputs."
-        )
+    refuse(
+        np.any(values != values[first[code]], axis=1),
+        str(time),
+        "Input",
+        lambda row, _: f"got the time of row {first[code[row]]} again, with other inputs.",
+    )
     wanted = np.round(instants, 9) if given.dtype.kind == "f" else instants.astype(given.dtype)
     place = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
     absent = np.flatnonzero(distinct[place] != wanted)
     if len(absent):
-        raise ValueError(
-            f"`inputs` must have a row for each of the {len(wall)} times from {wall[0]} to "
-            f"{wall[-1]}, got none for {time} {wall[absent[0]]} ({len(absent)} missing)."
+        raise DataError(
+            f"must have a row for each of the {len(wall)} times from {wall[0]} to {wall[-1]}, got "
+            f"none for {time} {wall[absent[0]]} ({len(absent)} missing).",
+            argument="inputs",
         )
     return first[place]
 
 
-def _instants(table: Opened, time: Any, columns: Columns) -> Shaped[np.ndarray, " K"]:
+def _instants(table: Table, time: Any, columns: Columns) -> Shaped[np.ndarray, " K"]:
     """Return the times of a table: in UTC, without a zone if the training data have none."""
     c = columns.names.index(str(time))
     zone, was_time = columns.zones[c], columns.is_time[c]
-    raw = {str(time): times_of(table, time)}
-    column = read_table(raw, noun="Input", prefix="", alone="", zones=[zone and "UTC"]).columns[0]
-    if is_time(column) != was_time or (column.zone is None) != (zone is None):
-        kind = "numbers" if not was_time else f"times with{'out' if zone is None else ''} a zone"
-        raise ValueError(f"Input {column.name!r}: must be {kind}, as in the training data.")
+    column = table.with_times(time).column(time, "Input", zone and "UTC")
+    require_kind(column, was_time, zone)
     if not was_time:
         # To the sixth digit of a step and beyond they agree or are different times.
-        return np.round(as_numbers(column, "Input"), 9)
-    missing = np.isnat(column.values)
-    if missing.any():
-        raise ValueError(f"Input {column.name!r}, row {np.argmax(missing)}: the time is missing.")
+        return np.round(column.numbers("Input"), 9)
+    refuse(np.isnat(column.values), column.name, "Input", "got a missing time.")
     return column.values.astype("datetime64[s]")

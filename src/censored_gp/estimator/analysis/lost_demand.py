@@ -14,9 +14,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.inputs import duration_hours
+from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import group_labels, listed, open_table
+from censored_gp.data.tables import group_labels, read_table
+from censored_gp.data.time import CALENDAR, duration_hours
 from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.estimator.training import (
     TrainingData,
@@ -28,9 +29,7 @@ from censored_gp.estimator.training import (
 from censored_gp.inference.posterior import Posterior
 from censored_gp.prediction.predictive import drawn_in_parts
 
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-PARTS = ("output", "hour", "weekday", "date", "month")
+PARTS = ("output", *CALENDAR)
 """What cells can be grouped by, beside columns of the training table."""
 
 FIGURES = (
@@ -42,9 +41,6 @@ FIGURES = (
 EVERY = "all outputs"
 
 NO_TIME = "The model has no input that is a time. Give a label for each row instead."
-
-Table = dict[str, Any]
-"""Columns by name, all of one length."""
 
 Labels = Shaped[np.ndarray, "N D"]
 
@@ -106,7 +102,7 @@ def draw_lost(model: Any, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
 
 def summarise(
     known: Observations, lost: Float[np.ndarray, "S R"], groups: Groups, probability: float = 0.9
-) -> Table:
+) -> dict[str, Any]:
     """Return observed and lost demand of each group, with intervals, from joint draws.
 
     Cells of which no value was recorded (missing, or censored from below) are left out.
@@ -161,11 +157,13 @@ def _grouping(training: TrainingData, by: Any) -> tuple[str, Any, Int[np.ndarray
     if isinstance(by, str) and by in ("output", training.output_label):
         code = np.broadcast_to(np.arange(shape[1]), shape)
         return training.output_label, np.asarray(training.labels), code
-    if isinstance(by, str) and by in PARTS:
-        distinct, code = calendar(by, training.times)
-        return by, distinct, np.broadcast_to(code[:, None], shape)
-    name, labels = "group", None
-    if isinstance(by, str):
+    name, labels, order = "group", None, None
+    if isinstance(by, str) and by in CALENDAR:
+        if training.times is None:
+            raise ValueError(NO_TIME)
+        parts, order = CALENDAR[by](training.times)
+        name, labels = by, np.broadcast_to(parts[:, None], shape)
+    elif isinstance(by, str):
         name, labels = by, _column(training, by)
     elif np.shape(by) == shape:
         labels = np.asarray(by)
@@ -178,6 +176,8 @@ def _grouping(training: TrainingData, by: Any) -> tuple[str, Any, Int[np.ndarray
             f"file: its time and inputs), a list of these, or one label for each of the {shape[0]} "
             f"rows, got {problem}."
         )
+    if order is not None:
+        return name, order, labels
     distinct, code = np.unique(labels, return_inverse=True)
     return name, distinct, code.reshape(shape)
 
@@ -190,31 +190,13 @@ def _lengths(training: TrainingData) -> set[int]:
 def _column(training: TrainingData, name: str) -> Labels | None:
     """Return what a column of the training table has for each cell; None: no such column."""
     rows, columns, shape = training.rows, training.columns, training.observations.shape
-    whole = () if rows is None else (rows.table, rows.keys.table() if rows.keys.labels else None)
-    for table in (open_table(native) for native in whole if native is not None):
-        if table.has(name):
+    for table in () if rows is None else (rows.table, rows.index):
+        if table is not None and table.has(name):
             return spread_labels(group_labels(table, name), rows, shape)
     if name not in columns.groups:
         return None
-    values = open_table({name: columns.values(name, training.inputs)})
+    values = read_table({name: columns.values(name, training.inputs)})
     return np.broadcast_to(group_labels(values, name)[:, None], shape)
-
-
-def calendar(
-    part: str, times: Shaped[np.ndarray, " N"] | None
-) -> tuple[Any, Int[np.ndarray, " N"]]:
-    """Return the distinct values of a part of the calendar, and which of them each time has."""
-    if times is None:
-        raise ValueError(NO_TIME)
-    days = times.astype("datetime64[D]")
-    if part == "hour":
-        return range(24), (times - days).astype("timedelta64[h]").astype(int)
-    if part == "weekday":
-        # 1970 began on a Thursday.
-        return WEEKDAYS, (days.astype(np.int64) + 3) % 7
-    return np.unique(
-        days if part == "date" else np.datetime_as_string(times, unit="M"), return_inverse=True
-    )
 
 
 def required_supply(

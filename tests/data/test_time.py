@@ -56,7 +56,7 @@ def test_a_zone_may_be_an_offset(zone):
 
 
 def test_a_zone_that_nobody_knows_is_told():
-    with pytest.raises(ValueError, match=r"Time zone: found 'tzlocal\(\)'. Accepted are names"):
+    with pytest.raises(ValueError, match=r"zone.* got 'tzlocal\(\)\'"):
         times_ahead(hourly("2024-04-01T00", 10), 1, zone="tzlocal()")
 
 
@@ -80,17 +80,17 @@ def test_a_last_time_with_a_zone_is_that_moment(until):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "forecast: found periods=None and until=None"),
-        ({"periods": 1, "until": "2025"}, "forecast: found periods=1"),
-        ({"until": "2020"}, "until: found no time after 2024-06-03T09:00:00 up to 2020"),
-        ({"until": "foo"}, "until: found 'foo'. Accepted is a time, such as 2024-06-03"),
-        ({"until": pd.NaT}, "until: found 'NaT'"),
-        ({"until": "2024-06-04T00:00+02:00"}, "a time with a zone, where the times .* have none"),
-        ({"until": "3024-06"}, "further ahead than 100000 steps"),
-        ({"periods": 2.5}, "periods: found 2.5. Accepted is a whole number"),
-        ({"periods": 0}, "periods: found 0"),
-        ({"periods": "3"}, "periods: found '3'"),
-        ({"periods": 10**9}, "periods: found 1000000000"),
+        ({}, "got periods=None and until=None"),
+        ({"periods": 1, "until": "2025"}, "got periods=1"),
+        ({"until": "2020"}, "until.*after .*2024-06-03T09:00:00, got 2020"),
+        ({"until": "foo"}, "until.*2024-06-03.* got 'foo'"),
+        ({"until": pd.NaT}, "until.* got 'NaT'"),
+        ({"until": "2024-06-04T00:00+02:00"}, "until.*without a zone"),
+        ({"until": "3024-06"}, "until.*100000 steps"),
+        ({"periods": 2.5}, "periods.*whole number.*got 2.5"),
+        ({"periods": 0}, "periods.* got 0"),
+        ({"periods": "3"}, "periods.* got '3'"),
+        ({"periods": 10**9}, "periods.* got 1000000000"),
     ],
     ids=str,
 )
@@ -104,16 +104,16 @@ def test_times_that_are_numbers_go_on_too():
     np.testing.assert_allclose(numbers_ahead(past, 2), [1.0, 1.1])
     np.testing.assert_allclose(numbers_ahead(past, until=1.2), [1.0, 1.1, 1.2])
     for until, words in (
-        ("noon", "Accepted is a number"),
-        (0.5, "no time after"),
-        (1e9, "further"),
+        ("noon", "until.*number.*'noon'"),
+        (0.5, "until.*after"),
+        (1e9, "until.*steps"),
     ):
         with pytest.raises(ValueError, match=words):
             numbers_ahead(past, until=until)
-    with pytest.raises(ValueError, match="one time only"):
+    with pytest.raises(ValueError, match="two different times"):
         numbers_ahead(np.zeros(3), 1)
 
 
 def test_one_time_has_no_spacing():
-    with pytest.raises(ValueError, match="one time only"):
+    with pytest.raises(ValueError, match="two different times"):
         times_ahead(hourly("2024-06-03T00", 1), 2)
