@@ -554,11 +554,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return float(np.mean(each)) if each else float("nan")
 
     def lost_demand(
-        self,
-        by: Any = None,
-        probability: float = 0.9,
-        samples: int = 500,
-        random_state: Any = None,
+        self, by: Any = None, probability: float = 0.9, samples: int = 500, random_state: Any = None
     ) -> Any:
         """Return how much demand was lost in the training data: totals and shares, with intervals.
 

@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from censored_gp.data.errors import listed
 from censored_gp.inference import ENGINES, Engine, find_engine
@@ -71,26 +67,24 @@ def engine_settings(
     An engine that declares no class of settings is given what the user gives.
     """
     kind = find_engine(engine).settings
+    names = {field.name for field in dataclasses.fields(kind)} if kind is not None else set()
+    if max_iterations is not None and not names & {"max_iterations", "natural"}:
+        raise ValueError(f"`max_iterations` is no setting of the engine {engine!r}.")
     if kind is None:
-        if max_iterations is not None:
-            raise ValueError(f"`max_iterations` is no setting of the engine {engine!r}.")
         return given
     if not isinstance(given, (Mapping, kind, type(None))):
         raise ValueError(
             f"`engine_settings` must be a dict, a {kind.__name__} or None, got {given!r}."
         )
-    names = {field.name for field in dataclasses.fields(kind)}
     chosen = changed_settings(given) if isinstance(given, kind) else dict(given or {})
     # An object has a seed, if only by default; without a random_state it is kept.
     if "seed" in names and (random_state is not None or not isinstance(given, kind)):
         chosen.setdefault("seed", int(check_random_state(random_state).randint(2**31 - 1)))
     if max_iterations is not None and "max_iterations" in names:
         chosen.setdefault("max_iterations", max_iterations)
-    elif max_iterations is not None and "natural" in names:
+    elif max_iterations is not None:
         # A sampler takes its hyper-parameters from this engine, whose steps can be limited.
         chosen["natural"] = {"max_iterations": max_iterations, **(chosen.get("natural") or {})}
-    elif max_iterations is not None:
-        raise ValueError(f"`max_iterations` is no setting of the engine {engine!r}.")
     return _build(kind, chosen)
 
 

@@ -16,28 +16,13 @@ from jaxtyping import Bool, Float, Shaped
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from censored_gp.data import layout as tables
+from censored_gp.data import layout as layouts
+from censored_gp.data import tables, validation
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.inputs import Columns, read_inputs
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import (
-    ResultTable,
-    Table,
-    build,
-    is_missing,
-    is_table,
-    shape_of,
-    times_like,
-)
 from censored_gp.data.time import to_utc
-from censored_gp.data.validation import (
-    ignore_censoring,
-    read_targets,
-    same_outputs,
-    same_rows,
-    within_support,
-)
 from censored_gp.inference import Task
 from censored_gp.likelihoods import Likelihood, as_likelihood
 from censored_gp.model.model import Model
@@ -88,8 +73,8 @@ class TrainingData:
     def table(self, columns: Mapping[str, Any]) -> Any:
         """Return columns as a table of the training table's backend."""
         if self.layout is None:
-            return ResultTable.of(dict(columns))
-        return build(self.layout.backend, columns)
+            return tables.ResultTable.of(dict(columns))
+        return tables.build(self.layout.backend, columns)
 
     def timestamps(self, column: int, wall: Times, instants: Times | None = None) -> Any:
         """Return wall-clock times in the type, unit and zone of the training table's own."""
@@ -99,7 +84,7 @@ class TrainingData:
         own = None
         if self.rows is not None and layout is not None and layout.time is not None:
             own = self.rows.index.array(layout.time, "Time")
-        return times_like(own, wall, instants, zone)
+        return tables.times_like(own, wall, instants, zone)
 
 
 def wall_clock(columns: Columns, inputs: Matrix) -> Times | None:
@@ -129,17 +114,17 @@ def read_training(
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
         matrix, columns = validated_inputs(model, X)
-        observations = read_targets(y, **bounds)
+        observations = validation.read_targets(y, **bounds)
     elif y is not None:
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
-        layout, rows, table, observations = tables.read_training(
+        layout, rows, table, observations = layouts.read_training(
             X, outputs, by=by, time=time, inputs=inputs, **bounds
         )
-        with tables.placed(layout, rows):
+        with layouts.placed(layout, rows):
             matrix, columns = validated_inputs(model, table)
-    same_rows(observations, matrix)
-    with tables.placed(layout, rows):
+    validation.same_rows(observations, matrix)
+    with layouts.placed(layout, rows):
         observations.require_observed()
         likelihoods = likelihood_of_each(model.likelihood, observations.names)
         seen = seen_by(likelihoods, observations, model.use_censoring)
@@ -150,8 +135,8 @@ def seen_by(
     likelihoods: tuple[Likelihood, ...], observations: Observations, use_censoring: bool
 ) -> Observations:
     """Return the bounds as the likelihoods see them, or as values if censoring is ignored."""
-    seen = observations if use_censoring else ignore_censoring(observations, likelihoods)
-    return within_support(seen, likelihoods)
+    seen = observations if use_censoring else validation.ignore_censoring(observations, likelihoods)
+    return validation.within_support(seen, likelihoods)
 
 
 def make_task(
@@ -168,17 +153,17 @@ def read_validation(model: Any, given: Any, training: TrainingData) -> tuple[Mat
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ValueError(f"`validation` must be a pair (X, y), got {given!r}.")
     inputs, _ = validated_inputs(model, given[0], training.columns)
-    observations = read_targets(given[1])
-    same_rows(observations, inputs)
-    same_outputs(observations, training.observations.names)
-    return inputs, within_support(observations, training.likelihoods)
+    observations = validation.read_targets(given[1])
+    validation.same_rows(observations, inputs)
+    validation.same_outputs(observations, training.observations.names)
+    return inputs, validation.within_support(observations, training.likelihoods)
 
 
 def read_new(model: Any, X: Any) -> tuple[Matrix, Rows | None]:
     """Return new inputs, and the rows of the table they came in, if any."""
-    if model.layout_ is None or not is_table(X):
+    if model.layout_ is None or not tables.is_table(X):
         return validated_inputs(model, X, model.columns_)[0], None
-    table, rows = tables.read_new(X, model.layout_)
+    table, rows = layouts.read_new(X, model.layout_)
     matrix = validated_inputs(model, table, model.columns_)[0]
     if rows.output is not None:
         # Rows of a long table share their inputs; draws for them must be joint.
@@ -208,11 +193,11 @@ def spread_labels(
 
 def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
     """Return outputs to compare predictions with: y, or what the table X says of them."""
-    if y is not None or model.layout_ is None or not is_table(X):
-        return read_targets(y, **bounds)
+    if y is not None or model.layout_ is None or not tables.is_table(X):
+        return validation.read_targets(y, **bounds)
     anew = any(bounds[name] is not None for name in ("censored", "capacity", "lower", "upper"))
     layout = dataclasses.replace(model.layout_, **bounds) if anew else model.layout_
-    return tables.read_truth(X, layout)
+    return layouts.read_truth(X, layout)
 
 
 def read_values(
@@ -220,10 +205,10 @@ def read_values(
 ) -> Float[np.ndarray, "N D"]:
     """Return values of outputs for each cell; one number stands for all cells."""
     if y is None and rows is not None:
-        return tables.values_of(X, model.layout_, rows, shape)
+        return layouts.values_of(X, model.layout_, rows, shape)
     if np.isscalar(y) or getattr(y, "shape", None) == ():
         return np.full(shape, float(cast(float, y)))
-    values = read_targets(y)
+    values = validation.read_targets(y)
     refuse(
         ~(values.is_exact | values.is_missing),
         values.names,
@@ -243,7 +228,7 @@ def check_alike(values: Observations, shape: tuple[int, int], names: tuple[str, 
             f"{values.shape}.",
             noun="Outputs",
         )
-    same_outputs(values, names)
+    validation.same_outputs(values, names)
 
 
 def validated_inputs(
@@ -255,7 +240,7 @@ def validated_inputs(
     is one column.
     """
     _refuse_unreadable(X)
-    shape = shape_of(X, "Input")
+    shape = tables.shape_of(X, "Input")
     if len(shape) == 1 and not any(read_inputs(X)[1].is_time):
         raise ValueError(
             f"Expected 2D array, got 1D array instead: {len(X)} number(s) as inputs. Reshape your "
@@ -265,7 +250,7 @@ def validated_inputs(
         raise ValueError(
             f"Inputs: found 0 feature(s) (shape={shape}) while a minimum of 1 is required."
         )
-    named = isinstance(X, Table)
+    named = isinstance(X, tables.Table)
     if len(shape) == 2 and not named:
         validate_data(estimator, X, reset=columns is None, skip_check_array=True)
     matrix, known = read_inputs(X, columns)
@@ -287,7 +272,7 @@ def _refuse_unreadable(X: Any) -> None:
         raise ValueError("Inputs: Complex data not supported. Accepted are real numbers.")
     objects = isinstance(X, np.ndarray) and X.dtype == object
     for (row, *column), value in np.ndenumerate(X) if objects else ():
-        if not (isinstance(value, READABLE) or is_missing(value)):
+        if not (isinstance(value, READABLE) or tables.is_missing(value)):
             raise TypeError(
                 f"Input column {column[0] if column else 0}, row {row}: got {value!r}. An argument "
                 "must be a time, a string that reads as a number, or a number."

@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from censored_gp.estimator.analysis.lost_demand import WEEKDAYS
+from censored_gp.data.time import WEEKDAYS
 from censored_gp.reporting.content import ALL_OUTPUTS, LEVELS, Calibration, Content, rounded
 
 Spec = dict[str, Any]

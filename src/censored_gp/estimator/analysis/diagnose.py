@@ -135,10 +135,7 @@ class CrossPrediction:
         self.names, self.discrete = parts[0].names, parts[0].discrete
 
     def _chosen(self, each: Sequence[Float[np.ndarray, "... N D"]]) -> Any:
-        stacked = np.stack(each)
-        return np.choose(self._fold, stacked) if stacked.ndim == 3 else np.stack(
-            [np.choose(self._fold, stacked[:, p]) for p in range(stacked.shape[1])]
-        )  # fmt: skip
+        return np.choose(self._fold, np.stack(each))
 
     @property
     def mean(self) -> Float[np.ndarray, "N D"]:
@@ -165,10 +162,7 @@ class CrossPrediction:
 
 
 def hold_out(
-    known: Observations,
-    folds: int,
-    times: Times | None = None,
-    seed: int | np.random.Generator = 0,
+    known: Observations, folds: int, times: Times | None = None, seed: int | np.random.Generator = 0
 ) -> Int[np.ndarray, "N D"]:
     """Return the fold in which each cell is held out: whole days if there are times, else rows.
 

@@ -18,14 +18,9 @@ from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import group_labels, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
+from censored_gp.estimator import training as data
 from censored_gp.estimator.settings import check_probability, seed_of
-from censored_gp.estimator.training import (
-    TrainingData,
-    asked_cells,
-    read_new,
-    spread_labels,
-    wall_clock,
-)
+from censored_gp.estimator.training import TrainingData
 from censored_gp.inference.posterior import Posterior
 from censored_gp.prediction.predictive import drawn_in_parts
 
@@ -168,7 +163,7 @@ def _grouping(training: TrainingData, by: Any) -> tuple[str, Any, Int[np.ndarray
     elif np.shape(by) == shape:
         labels = np.asarray(by)
     elif np.ndim(by) == 1 and len(by) in _lengths(training):
-        labels = spread_labels(np.asarray(by), training.rows, shape)
+        labels = data.spread_labels(np.asarray(by), training.rows, shape)
     if labels is None or name in FIGURES:
         problem = "a name that a column of the answer has" if name in FIGURES else repr(by)
         raise ValueError(
@@ -192,7 +187,7 @@ def _column(training: TrainingData, name: str) -> Labels | None:
     rows, columns, shape = training.rows, training.columns, training.observations.shape
     for table in () if rows is None else (rows.table, rows.index):
         if table is not None and table.has(name):
-            return spread_labels(group_labels(table, name), rows, shape)
+            return data.spread_labels(group_labels(table, name), rows, shape)
     if name not in columns.groups:
         return None
     values = read_table({name: columns.values(name, training.inputs)})
@@ -210,10 +205,10 @@ def required_supply(
     """Return how much supply meets demand with a probability; see `CensoredGP.required_supply`."""
     check_probability(probability)
     training = model.training_
-    inputs, rows = read_new(model, X)
+    inputs, rows = data.read_new(model, X)
     prediction = model.distribution_at(inputs)
-    windows = windows_of(window, wall_clock(training.columns, inputs), len(inputs))
-    asked = asked_cells(rows, prediction.shape)
+    windows = windows_of(window, data.wall_clock(training.columns, inputs), len(inputs))
+    asked = data.asked_cells(rows, prediction.shape)
     parts = drawn_in_parts(prediction, samples, seed_of(seed, model.random_state, 0))
     figures = peaks_and_sums(parts, windows[1], asked)
     outputs = [str(label) for d, label in enumerate(training.labels) if asked[:, d].any()]
