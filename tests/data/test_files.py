@@ -136,15 +136,15 @@ BAD = {
     "flag 2": ("time,a,full\n1,2,2\n", "line 2, column 'full': got '2'"),
     "absent": ("time,b,full\n1,2,0\n", "no column 'a'.* 'time', 'b', 'full'"),
     "near": ("Time,a,full\n1,2,0\n", "Did you mean 'Time'"),
-    "day": ("time,a,full\n2024-06-31,2,0\n", "line 2, column 'time': got '2024-06-31'.*exists"),
+    "day": ("time,a,full\n2024-06-31,2,0\n", "line 2, column 'time': got '2024-06-31'.*exist"),
     "american": ("time,a,full\n06/03/2024,2,0\n", "line 2, column 'time'.*ISO 8601"),
     "zones": (
         "time,a,full\n2024-06-03T01+02:00,1,0\n2024-12-03T01+01:00,2,0\n",
-        r"line 3, column 'time': got a time in zone \+01:00.*\+02:00.*Name the zone",
+        r"line 3, column 'time': got a time in zone \+01:00.*\+02:00.*named zone",
     ),
     "some zones": (
         "time,a,full\n2024-06-03T01,1,0\n2024-06-03T02Z,2,0\n",
-        "line 3, column 'time': got a time in zone Z, after .*None",
+        "line 3, column 'time': got a time in zone UTC, after .*None",
     ),
     "twice": (
         "time,by,a,full\n1,x,2,0\n2,x,2,0\n\n1,x,3,0\n", "line 5, column 'time': .*'x' again",

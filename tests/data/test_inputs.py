@@ -260,9 +260,9 @@ BAD = {
     "some zones": ([NOON.replace(tzinfo=UTC), NOON], r"row 1: got a time in zone None, after"),
     "double names": (
         pd.DataFrame([[1, 2]], columns=["a", "a"]),
-        r"'a' more than once",
+        r"'a' 2 times",
     ),
-    "names that are alike": (pd.DataFrame([[1, 2]], columns=[0, "0"]), r"name '0' more than once"),
+    "names that are alike": (pd.DataFrame([[1, 2]], columns=[0, "0"]), r"alike: '0', '0'"),
     "no rows": (np.zeros((0, 2)), r"got no rows or no columns"),
     "no columns": (pd.DataFrame(index=[0, 1]), r"got no rows or no columns"),
     "three axes": (np.zeros((1, 1, 1)), r"got an array of shape \(1, 1, 1\).*Reshape"),

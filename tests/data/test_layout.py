@@ -237,7 +237,7 @@ REFUSED = {
     ),
     "no table": (np.zeros((3, 2)), WIDE, {}, "Table: got ndarray"),
     "double names": (
-        pd.DataFrame([[1, 2]], columns=["a", "a"]), WIDE, {}, "'a' more than once"
+        pd.DataFrame([[1, 2]], columns=["a", "a"]), WIDE, {}, "'a' 2 times"
     ),
     "an unknown side": (wide(), WIDE, {"side": "up"}, "side.* got 'up'"),
     "no rows": (wide()[:0], WIDE, {}, "got no rows"),

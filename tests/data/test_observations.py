@@ -52,6 +52,9 @@ def test_bounds_are_float64_copies():
     assert intervals(observations) == [(1.0, 1.0), (2.0, 2.0)]
     with pytest.raises(dataclasses.FrozenInstanceError):
         observations.lower = lower
+    for array in (observations.lower, observations.upper, observations.is_share):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
 
 
 def test_names_default_to_y():
@@ -126,6 +129,18 @@ def test_strict_needs_counts_only_where_censored():
 def test_flags_of_missing_values_do_not_matter():
     observations = Observations.from_flags([NAN, NAN, 1.0], [1, NAN, 0])
     assert observations.is_missing[:, 0].tolist() == [True, True, False]
+
+
+def test_a_value_whose_flag_is_missing_is_left_out():
+    with pytest.warns(UserWarning, match="first of them row 1"):
+        found = Observations.from_flags([1, 2, 3], [0, NAN, 1])
+    assert found.is_missing[:, 0].tolist() == [False, True, False]
+    assert found.is_right[:, 0].tolist() == [False, False, True]
+
+
+def test_flags_in_words_are_read():
+    found = Observations.from_flags([1, 2, 3], ["yes", "no", "-1"])
+    assert intervals(found) == [(1.0, INF), (2.0, 2.0), (-INF, 3.0)]
 
 
 def test_bounds_with_nan_are_open():
@@ -260,7 +275,7 @@ AB, BA = (pd.DataFrame(Y, columns=list(names)) for names in ("ab", "ba"))
 BAD = {
     "crossed bounds": (
         lambda: Observations.from_bounds([1, 5, 5], [2, 4, 3]),
-        r"Output 'y', row 1 \(and 1 more such cell\): got lower 5 and upper 4.*Swap",
+        r"Output 'y', row 1 \(and 1 more such cell\): got lower 5 and upper 4",
     ),
     "crossed in a named output": (
         lambda: Observations.from_bounds(AB, AB - np.array([0, 1])),
@@ -270,6 +285,7 @@ BAD = {
         lambda: Observations.from_detection_limit([1.0], 2.0, floor=3.0),
         r"row 0: got lower 3 and upper 2",
     ),
+    "one flag for all": (lambda: Observations.from_flags([1, 2], True), r"Flag: got bool"),
     "nan inside": (lambda: between([NAN], [1.0]), r"row 0: got lower nan.*from_bounds"),
     "point at infinity": (lambda: between([INF], [INF]), r"row 0: got lower inf and upper"),
     "point at minus infinity": (lambda: between([-INF], [-INF]), r"lower -inf and upper -inf"),
@@ -293,7 +309,7 @@ BAD = {
     "no output in bounds": (lambda: between(np.zeros((3, 0)), 1), r"shape \(3, 0\)"),
     "double names": (
         lambda: Observations.exact(pd.DataFrame(Y, columns=["a", "a"])),
-        r"'a' more than once",
+        r"'a' 2 times",
     ),
     "names of other length": (lambda: between(Y[:1], Y[:1], ("a",)), r"'a' for 2 output\(s\)"),
     "double given names": (lambda: between(Y[:1], Y[:1], ("a", "a")), r"all different"),

@@ -40,6 +40,13 @@ def test_bounds_join_values_whatever_their_names():
     assert targets.read_targets(None, lower=Y, upper=Y + 1).flat
 
 
+def test_a_value_outside_its_bounds_is_refused():
+    with pytest.raises(ValueError, match="Output 'y', row 1: got 1, .* 2 and 3"):
+        targets.read_targets([2.5, 1.0], lower=[2, 2], upper=[3, 3])
+    seen = targets.read_targets([2.5, np.nan], lower=[2, 2], upper=[3, 3])
+    assert seen.is_interval.all()
+
+
 def test_counts_are_rounded_inward_before_they_are_taken_at_their_word():
     seen = between([2.5, -INF, 2.5, 3.0, -INF], [INF, 2.5, 6.5, 3.0, INF])
     np.testing.assert_array_equal(taken(seen, Poisson()), [[3, 2, 4, 3, np.nan]])

@@ -51,10 +51,10 @@ class DataError(ValueError):
     def __init__(
         self,
         problem: str,
-        *,
         noun: str = "",
         column: str | None = None,
         row: int | None = None,
+        *,
         more: int = 0,
         hint: str = "",
         argument: str | None = None,
@@ -106,14 +106,9 @@ def refuse(
         return
     cells = bad[:, None] if bad.ndim == 1 else bad
     row, d = (int(i) for i in np.argwhere(cells)[0])
-    raise DataError(
-        problem if isinstance(problem, str) else problem(row, d),
-        noun=noun,
-        column=names if isinstance(names, str) else str(names[d]),
-        row=row,
-        more=int(np.sum(bad)) - 1,
-        hint=hint,
-    )
+    said = problem if isinstance(problem, str) else problem(row, d)
+    column = names if isinstance(names, str) else str(names[d])
+    raise DataError(said, noun, column, row, more=int(np.sum(bad)) - 1, hint=hint)
 
 
 def quoted(name: Any) -> str:

@@ -23,7 +23,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from censored_gp.data.errors import DataError, did_you_mean, listed, quoted
-from censored_gp.data.tables import Table
+from censored_gp.data.tables import Table, read_table
 
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "<NA>", "NaT"]
 """Words that stand for a missing value in a CSV file."""
@@ -60,6 +60,11 @@ def read_file(
         Rows to read: those in which each column has its value.
     """
     return File(Path(path), delimiter, encoding, decimal).read(columns, where)
+
+
+def open_table(data: Any) -> Table:
+    """Return a data frame, a dict of columns, or the file at a path as a table."""
+    return read_file(data) if isinstance(data, str | Path) else read_table(data)
 
 
 def header(path: Path | str, *, delimiter: str | None = None, encoding: str = "utf-8") -> list[str]:

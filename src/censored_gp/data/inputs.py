@@ -185,8 +185,9 @@ class Columns:
             return self.groups[column]
         if not isinstance(column, str | bool) and column in range(len(self.names)):
             return (int(column),)
+        shown = quoted(column) if isinstance(column, str) else column
         raise DataError(
-            f"{asked_by} looks at column {quoted(column)}, which is not there. The inputs have "
+            f"{asked_by} looks at column {shown}, which is not there. The inputs have "
             f"{listed(self.names)}. Give one of these names, or an index from 0 to "
             f"{len(self.names) - 1}.",
             hint=did_you_mean(column, self.names),

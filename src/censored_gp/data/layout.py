@@ -17,13 +17,17 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
 
-from censored_gp.data.errors import DataError, did_you_mean, listed, refuse
+from censored_gp.data.errors import DataError, listed, refuse
+from censored_gp.data.files import open_table
 from censored_gp.data.inputs import Columns
 from censored_gp.data.observations import Observations, Seen, from_cells
-from censored_gp.data.tables import Table, aware_times, from_arrow, is_missing, read_table, to_arrow
+from censored_gp.data.tables import Table, aware_times, from_arrow, is_missing, to_arrow
 from censored_gp.data.time import to_utc
 
 Whole = Int[np.ndarray, " K"]
+
+GIVEN = ("censored", "capacity", "lower", "upper", "side")
+"""Fields of a layout that say how far an output was seen."""
 
 
 @dataclass(frozen=True)
@@ -135,32 +139,28 @@ def read_training(
     2 rows of 1 output
       a: 1 exact, 1 at least a bound (right-censored)
     """
-    table = read_table(data)
+    table = open_table(data)
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
     _check_roles(table, names, others, time, by)
-    given = {"censored": censored, "capacity": capacity, "lower": lower, "upper": upper}
+    given = dict(zip(GIVEN, (censored, capacity, lower, upper, side), strict=True))
+    lasting = {name: _lasting(each) for name, each in given.items()}
     with _located(table):
         table = _with_times(table, time, by)
-        layout = Layout(
-            names, time, others, side=side, backend=table.backend,
-            **{name: _lasting(each) for name, each in given.items()},
-        )  # fmt: skip
+        layout = Layout(names, time, others, backend=table.backend, **lasting)
         if by is None:
-            seen = _read_cells(table, names, given | {"side": side})
-            rows = Rows(_keys(table, layout), np.arange(len(table))).of(table)
-            return Training(layout, rows, _inputs(table, layout), seen)
+            seen = _read_cells(table, names, given)
+            rows = Rows(_keys(table, layout), np.arange(len(table)))
+            return Training(layout, rows.of(table), _inputs(table, layout), seen)
         labels = table.labels(by)
         distinct = tuple(dict.fromkeys(labels))
         layout = dataclasses.replace(layout, outputs=distinct, by=by, value=names[0])
-        cells = _read_cells(table, names, given | {"side": side}, labels)
-        place = {label: d for d, label in enumerate(distinct)}
-        output = np.array([place[label] for label in labels])
+        cells, output = _read_cells(table, names, given, labels), _known_labels(table, layout)
         every = _inputs(table, layout)
         first, row = _rows_of_long(every, output, layout)
         seen = _pivot(cells, (len(first), len(distinct)), (row, output), distinct)
-        return Training(layout, Rows(_keys(table, layout), row, output).of(table),
-                        every.take(first), seen)  # fmt: skip
+        rows = Rows(_keys(table, layout), row, output)
+        return Training(layout, rows.of(table), every.take(first), seen)
 
 
 def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
@@ -168,7 +168,7 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
 
     A long table without the column `by` asks for all outputs at each of its rows.
     """
-    table = read_table(data)
+    table = open_table(data)
     with _located(table):
         table = _with_times(table, layout.time, layout.by)
         inputs, each = _inputs(table, layout), np.arange(len(table))
@@ -178,22 +178,15 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
             output = _known_labels(table, layout)
             return inputs, Rows(_keys(table, layout), each, output).of(table)
     repeated = np.repeat(each, len(layout.outputs))
-    long = _keys(table, layout).take(repeated)
-    labels = to_arrow(np.array(layout.outputs * len(table)))
-    arrow = (
-        long.arrow.append_column(str(layout.by), labels)
-        if long.arrow.num_columns
-        else (pa.table({str(layout.by): labels}))
-    )
-    output = np.tile(np.arange(len(layout.outputs)), len(table))
-    return inputs, Rows(dataclasses.replace(long, arrow=arrow), repeated, output)
+    labels = np.array(layout.outputs * len(table))
+    long = _keys(table, layout).take(repeated).with_column(layout.by, labels)
+    return inputs, Rows(long, repeated, np.tile(np.arange(len(layout.outputs)), len(table)))
 
 
 def read_truth(data: Any, layout: Layout) -> Observations:
     """Read what a new table says of the outputs, row by row of the table."""
-    table = read_table(data)
-    given = {name: getattr(layout, name) for name in ("censored", "capacity", "lower", "upper")}
-    given["side"] = layout.side
+    table = open_table(data)
+    given = {name: getattr(layout, name) for name in GIVEN}
     with _located(table):
         if not layout.long:
             return _read_cells(table, layout.outputs, given)
@@ -206,7 +199,7 @@ def values_of(
     data: Any, layout: Layout, rows: Rows, shape: tuple[int, int]
 ) -> Float[np.ndarray, "N D"]:
     """Return the recorded values of a new table at the rows of the model, NaN where missing."""
-    table, cells = read_table(data), np.full(shape, np.nan)
+    table, cells = open_table(data), np.full(shape, np.nan)
     with _located(table):
         if rows.output is None:
             return np.stack([table.numbers(name, "Output") for name in layout.outputs], axis=1)
@@ -224,22 +217,16 @@ def result(
 
     A leading axis of the cells is stacked: the column `stack[0]` then says which is which.
     """
-    many = cells[None] if stack is None else cells
-    size = len(rows.row)
+    many, size, index = cells[None] if stack is None else cells, len(rows.row), rows.index
     columns: dict[str, Any] = {}
     if stack is not None:
         columns[stack[0]] = np.repeat(np.asarray(stack[1]), size)
+        index = index.take(np.tile(np.arange(size), len(many)))
     if rows.output is not None:
         columns[str(layout.value)] = many[:, rows.row, rows.output].reshape(-1)
     else:
         flat = many[:, rows.row].reshape(-1, many.shape[-1])
         columns |= {str(name): flat[:, d] for d, name in enumerate(layout.outputs)}
-    index = rows.index
-    if stack is not None:
-        index = index.take(np.tile(np.arange(size), len(many)))
-    if not index.arrow.num_columns:
-        arrow = pa.table({name: to_arrow(values) for name, values in columns.items()})
-        return dataclasses.replace(index, arrow=arrow).native()
     for name, values in columns.items():
         index = index.with_column(name, values)
     return index.native()
@@ -281,20 +268,14 @@ def _check_roles(
             f"got outputs={list(outputs)}, time={time!r} and inputs={list(inputs)}."
         )
     if by is not None and len(outputs) != 1:
-        raise DataError(
-            f"must be the one column of values of a long table, got {listed(outputs)} with "
-            f"by={by!r}. Leave out by=... for a wide table.",
-            argument="outputs",
-        )
+        said = f"must be the one column of values of a long table, got {listed(outputs)}."
+        raise DataError(said, argument="outputs", hint="Leave out by=... for a wide table.")
     used = [*outputs, *inputs, *(name for name in (time, by) if name is not None)]
     twice = sorted({name for name in used if used.count(name) > 1})
     if twice:
-        raise DataError(
-            f"got {listed(twice)} named more than once among outputs, inputs, time and by.",
-            noun="Columns",
-        )
+        raise DataError(f"got {listed(twice)} named more than once, for two purposes.", "Columns")
     if not len(table):
-        raise DataError("got no rows. There must be at least one.", noun="Table")
+        raise DataError("got no rows. There must be at least one.", "Table")
 
 
 def _lasting(given: Any) -> Any:
@@ -316,11 +297,9 @@ def _keys(table: Table, layout: Layout) -> Table:
 
 def _inputs(table: Table, layout: Layout) -> Table:
     """Return the columns that the model has as inputs, times in text read."""
-    made = {}
-    for name in layout.columns:
-        noun = "Time" if name == layout.time else "Input"
-        source = table.with_times(name) if name == layout.time else table
-        made[name] = source.array(name, noun)
+    made = {name: table.array(name, "Input") for name in layout.inputs}
+    if layout.time is not None:
+        made = {layout.time: table.with_times(layout.time).array(layout.time, "Time"), **made}
     return Table(pa.table(made), "pyarrow", table.file, table.file_rows)
 
 
@@ -332,12 +311,9 @@ def _read_cells(
     An output that has bounds alone need not have a column of its own.
     """
     bounded = given["lower"] is not None or given["upper"] is not None
-    values = [
-        np.full(len(table), np.nan)
-        if bounded and not table.has(name)
-        else table.numbers(name, "Output")
-        for name in outputs
-    ]
+    absent = {name for name in outputs if bounded and not table.has(name)}
+    missing = np.full(len(table), np.nan)
+    values = [missing if n in absent else table.numbers(n, "Output") for n in outputs]
     seen = Seen(np.stack(values, axis=1), tuple(map(str, outputs)), named=True)
     return from_cells(seen, table=table, keys=keys, **given)
 
@@ -353,18 +329,12 @@ def _pivot(
 
 
 def _known_labels(table: Table, layout: Layout) -> Whole:
-    place = {label: d for d, label in enumerate(layout.outputs)}
-    labels = table.labels(layout.by)
-    refuse(
-        np.array([label not in place for label in labels], dtype=bool),
-        str(layout.by),
-        "Column",
-        lambda row, _: (
-            f"got {labels[row]!r}. The outputs of the training data are "
-            f"{listed(layout.outputs)}. {did_you_mean(labels[row], layout.outputs)}".rstrip()
-        ),
-    )
-    return np.array([place[label] for label in labels], dtype=int)
+    """Return the output that each row of a long table is about."""
+    place, labels = {label: d for d, label in enumerate(layout.outputs)}, table.labels(layout.by)
+    known = np.array([place.get(label, -1) for label in labels], dtype=int)
+    accepted = f"The outputs of the training data are {listed(layout.outputs)}."
+    refuse(known < 0, str(layout.by), "Column", lambda row, _: f"got {labels[row]!r}. {accepted}")
+    return known
 
 
 def _rows_of_long(inputs: Table, output: Whole, layout: Layout) -> tuple[Whole, Whole]:
@@ -378,21 +348,27 @@ def _rows_of_long(inputs: Table, output: Whole, layout: Layout) -> tuple[Whole, 
         alike = np.stack([*codes.values(), _occurrence([*codes.values(), output])], axis=1)
         _, first, row = np.unique(alike, axis=0, return_index=True, return_inverse=True)
         return first, row.reshape(-1)
-    _, first, row = np.unique(codes.pop(layout.time), return_index=True, return_inverse=True)
-    _refuse_twice(inputs, row, output, layout)
-    for name, code in codes.items():
-        other, values = code != code[first[row]], inputs.array(name, "Input")
-        refuse(
-            other,
-            name,
-            "Input",
-            lambda late, _, values=values: (
-                f"got {values[late].as_py()}, but "
-                f"{values[int(first[row][late])].as_py()} in row {first[row][late]} of the same "
-                f"{layout.time}. Inputs must be the same for all outputs at one time."
-            ),
-            "Average them, or give each output an input column of its own.",
+    time, times = layout.time, inputs.array(layout.time, "Time")
+    _, first, row = np.unique(codes.pop(time), return_index=True, return_inverse=True)
+    _, pairs, pair = np.unique(row * len(layout.outputs) + output, return_index=True,
+                               return_inverse=True)  # fmt: skip
+    again = f"There must be one row for each output and {time}. Drop the doubles, or add them up."
+
+    def twice(late: int, _: int) -> str:
+        name, early = layout.outputs[output[late]], pairs[pair[late]]
+        return f"got {times[late]} of output {name!r} again, after row {early}. {again}"
+
+    def unlike(late: int, d: int) -> str:
+        values, early = inputs.array(list(codes)[d], "Input"), first[row[late]]
+        return (
+            f"got {values[late]}, but {values[int(early)]} in row {early} of the same {time}. "
+            "Inputs must be the same for all outputs: average them, or give each output its own."
         )
+
+    refuse(pairs[pair] != np.arange(len(pair)), time, "Time", twice)
+    if codes:
+        other = np.stack([code != code[first[row]] for code in codes.values()], axis=1)
+        refuse(other, list(codes), "Input", unlike)
     return first, row
 
 
@@ -401,7 +377,7 @@ def _codes(inputs: Table, name: str) -> Whole:
     array = inputs.array(name, "Input")
     values = from_arrow(array, name, "Input").values
     missing = np.array([is_missing(value) for value in values], dtype=bool)
-    refuse(missing, name, "Input", "got no value.", "Drop the row or fill in the value.")
+    refuse(missing, name, "Input", "got no value. Drop the row or fill in the value.")
     if pa.types.is_timestamp(array.type):
         # Instants: in autumn the wall clock shows an hour twice.
         values = array.cast(pa.int64()).to_numpy()
@@ -417,20 +393,3 @@ def _occurrence(codes: Sequence[Whole]) -> Whole:
     starts = np.r_[True, np.diff(same.reshape(-1)[order]) != 0]
     since = ranks - np.maximum.accumulate(np.where(starts, ranks, 0))
     return since[np.argsort(order, kind="stable")]
-
-
-def _refuse_twice(inputs: Table, row: Whole, output: Whole, layout: Layout) -> None:
-    """Refuse two rows about one output at one time."""
-    pair = row * len(layout.outputs) + output
-    _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
-    times = inputs.array(layout.time, "Time")
-    refuse(
-        first[inverse] != np.arange(len(pair)),
-        str(layout.time),
-        "Time",
-        lambda late, _: (
-            f"got {times[late]} of output {layout.outputs[output[late]]!r} again, after "
-            f"row {first[inverse][late]}. There must be one row for each output and time."
-        ),
-        "Drop the doubles, or add them up first.",
-    )

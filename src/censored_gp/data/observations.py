@@ -75,16 +75,11 @@ class Observations:
         lower, upper = (_as_cells(bound, np.float64) for bound in (self.lower, self.upper))
         names = tuple(map(str, self.names)) or default_names(lower.shape[1])
         if lower.shape != upper.shape:
-            raise DataError(
-                f"the lower bounds have {_size(lower)}, the upper bounds {_size(upper)}.",
-                noun="Outputs",
-            )
+            said = f"the lower bounds have {_size(lower)}, the upper bounds {_size(upper)}."
+            raise DataError(said, "Outputs")
         if len(names) != lower.shape[1] or len(set(names)) != len(names):
-            raise DataError(
-                f"got the names {listed(names)} for {lower.shape[1]} output(s). There must be one "
-                "name per output, all different.",
-                noun="Outputs",
-            )
+            said = f"got the names {listed(names)} for {lower.shape[1]} output(s)."
+            raise DataError(said + " There must be one per output, all different.", "Outputs")
         share = np.array(self.is_share, dtype=bool)
         share = np.array(np.broadcast_to(share.reshape(-1, 1) if share.ndim < 2 else share,
                                          lower.shape))  # fmt: skip
@@ -149,9 +144,7 @@ class Observations:
         >>> Observations.from_bounds([1, float("nan")], [2, 4]).lower[:, 0]
         array([  1., -inf])
         """
-        seen = read_values(lower, "Lower bound", finite=False)
-        unknown = seen._replace(values=np.full(seen.values.shape, np.nan))
-        return from_cells(unknown, lower=lower, upper=upper)
+        return from_cells(read_values(lower, "Lower bound").unknown, lower=lower, upper=upper)
 
     @classmethod
     def from_capacity(cls, y: Any, capacity: Any) -> Observations:
@@ -331,13 +324,8 @@ class Observations:
         missing = np.all(self.is_missing, axis=0).tolist()
         empty = [name for d, name in enumerate(self.names) if missing[d]]
         if empty:
-            raise DataError(
-                f"got no observed row among {len(self)}. Every output needs at least one row that "
-                "is not missing.",
-                noun="Output",
-                column=", ".join(empty),
-                hint="Drop the output or add a row.",
-            )
+            said = f"got no observed row among {len(self)}. Drop the output or add a row."
+            raise DataError(said, "Output", ", ".join(empty))
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -360,11 +348,8 @@ def _as_cells(bound: Any, kind: Any) -> Cells:
     cells = np.array(bound, dtype=kind)
     cells = cells[:, None] if cells.ndim == 1 else cells
     if cells.ndim != 2 or cells.shape[1] == 0:
-        raise DataError(
-            f"got bounds of shape {cells.shape}. There must be rows by outputs, with at least one "
-            "output.",
-            noun="Outputs",
-        )
+        said = f"got bounds of shape {cells.shape}. There must be rows and one output or more."
+        raise DataError(said, "Outputs")
     return cells
 
 
@@ -376,18 +361,14 @@ def _check_bounds(
     lower: Cells, upper: Cells, share: Bool[np.ndarray, "N D"], names: tuple[str, ...]
 ) -> None:
     """Refuse intervals that hold nothing, NaN, and shares that are no lower bounds."""
-    nan = bool(np.isnan(lower).any() or np.isnan(upper).any())
+    ends = "There must be lower <= upper, -inf for no lower and inf for no upper bound."
+    if np.isnan(lower).any() or np.isnan(upper).any():
+        ends += " Use Observations.from_bounds, which reads NaN as not known."
     refuse(
         ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper),
         names,
         "Output",
-        lambda row, d: (
-            f"got lower {lower[row, d]:g} and upper {upper[row, d]:g}. There must be "
-            "lower <= upper, -inf for no lower and inf for no upper bound."
-        ),
-        "Use Observations.from_bounds, which reads NaN as not known."
-        if nan
-        else "Swap or correct the bounds.",
+        lambda row, d: f"got lower {lower[row, d]:g} and upper {upper[row, d]:g}. {ends}",
     )
     bad = share & ~(np.isfinite(lower) & np.isposinf(upper))
     refuse(bad, names, "Output", "got a share of the truth that is not right-censored.")
@@ -402,8 +383,13 @@ class Seen(NamedTuple):
     flat: bool = False
     """Whether it was a flat array, and no column of a table."""
 
+    @property
+    def unknown(self) -> Seen:
+        """The same cells, all missing."""
+        return self._replace(values=np.full(self.values.shape, np.nan))
 
-def read_values(y: Any, noun: str = "Output", *, finite: bool = True, flags: bool = False) -> Seen:
+
+def read_values(y: Any, noun: str = "Output", *, flags: bool = False) -> Seen:
     """Return the cells of a table, an array, or anything that reads as one.
 
     >>> read_values([1.0, None]).values.tolist()
@@ -412,27 +398,13 @@ def read_values(y: Any, noun: str = "Output", *, finite: bool = True, flags: boo
     from censored_gp.data.tables import read_columns, shape_of
 
     if getattr(getattr(y, "dtype", None), "kind", "") == "c":
-        raise DataError("Complex data not supported.", noun=noun)
+        raise DataError("Complex data not supported.", noun)
     columns, named = read_columns(y, noun, prefix="y", alone="y")
     if not columns:
-        raise DataError("got no column. There must be at least one.", noun=noun)
+        raise DataError("got no column. There must be at least one.", noun)
     parsed = [column.flags(noun) if flags else column.numbers(noun) for column in columns]
-    values, names = np.stack(parsed, axis=1), tuple(column.name for column in columns)
-    if finite:
-        _require_finite(values, names)
-    return Seen(values, names, named, len(shape_of(y, noun)) == 1)
-
-
-def _require_finite(values: Cells, names: Sequence[str]) -> None:
-    refuse(
-        np.isinf(values),
-        names,
-        "Output",
-        lambda row, d: (
-            f"got {values[row, d]:g}. There must be finite numbers, and NaN where missing."
-        ),
-        "Use Observations.from_bounds for what is only bounded.",
-    )
+    names = tuple(column.name for column in columns)
+    return Seen(np.stack(parsed, axis=1), names, named, len(shape_of(y, noun)) == 1)
 
 
 def from_cells(
@@ -453,71 +425,65 @@ def from_cells(
     capacities refers.
     """
     if side not in ACCEPTED:
-        raise DataError(
-            'must be "right" (a censored value is at least what was recorded), "left" (at most) or '
-            f'"share" (a random share of the truth was counted), got {side!r}.',
-            argument="side",
-        )
+        said = 'must be "right" (a flagged value is a lower bound), "left" (an upper bound) or '
+        raise DataError(said + f'"share" (a random share was counted), got {side!r}.',
+                        argument="side")  # fmt: skip
     bounded = lower is not None or upper is not None
     if bounded and (censored is not None or capacity is not None):
-        raise DataError(
-            "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
-            "censored=... and capacity=...",
-            noun="Outputs",
-        )
+        said = "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
+        raise DataError(said + "censored=... and capacity=...", "Outputs")
     if side == "share" and censored is None and (bounded or capacity is not None):
-        raise DataError('is "share" without flags. Give censored=... to say where.',
-                        argument="side")  # fmt: skip
-    _require_finite(seen.values, seen.names)
+        raise DataError('is "share" without flags: give censored=...', argument="side")
+    values, names = seen.values, seen.names
+    refuse(
+        np.isinf(values),
+        names,
+        "Output",
+        lambda row, d: f"got {values[row, d]:g}. There must be finite numbers, NaN where missing.",
+        "Use Observations.from_bounds for what is only bounded.",
+    )
     if bounded:
         return _from_bounds(seen, lower, upper, table, keys)
-    values, limits = seen.values, _spread(capacity, seen, "Capacity", table, keys).values
+    limits = _spread(capacity, seen, "Capacity", table, keys).values
     if censored is None:
         return _with_missing(seen, values, np.where(values >= limits, np.inf, values))
-    given = _spread(censored, seen, "Flag", table, flags=True)
-    flags = _checked_flags(given, values, side)
+    flags = _checked_flags(_spread(censored, seen, "Flag", table, flags=True), values, side)
     refuse(
         (values > limits) & (flags == 0),
-        seen.names,
+        names,
         "Output",
         lambda row, d: (
             f"got {values[row, d]:g}, which is not flagged as censored but above its "
-            f"capacity of {limits[row, d]:g}."
+            f"capacity of {limits[row, d]:g}. Correct one of them, or leave out the flags."
         ),
-        "Correct the capacity or the flag, or give capacity=... without censored=... to take every "
-        "value at or above it as censored.",
     )
     # A value whose flag is missing must not be taken for a bound, which it is in any case: many
     # exact values that are taken for lower bounds have nothing to hold what is above them.
     seen = seen._replace(values=np.where(np.isnan(flags), np.nan, values))
     flags = -flags if side == "left" else flags
     low, high = np.where(flags == -1, -np.inf, values), np.where(flags == 1, np.inf, values)
-    share = (flags == 1) & (side == "share") & ~np.isnan(values)
-    return _with_missing(seen, low, high, share)
+    return _with_missing(seen, low, high, (flags == 1) & (side == "share"))
 
 
 def _from_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> Observations:
     """Join values and bounds: a bound where there is one, else the value, else open."""
-    ends = []
-    for given, noun in ((lower, "Lower bound"), (upper, "Upper bound")):
-        end = _spread(given, seen, noun, table, keys)
-        if end.named and not seen.named:
-            seen = seen._replace(names=end.names, named=True)
-        ends.append(end.values)
-    values, (low, high) = seen.values, ends
+    low = _spread(lower, seen, "Lower bound", table, keys)
+    seen = seen._replace(names=low.names, named=True) if low.named and not seen.named else seen
+    high = _spread(upper, seen, "Upper bound", table, keys)
+    seen = seen._replace(names=high.names, named=True) if high.named and not seen.named else seen
+    values, ends = seen.values, (low.values, high.values)
     refuse(
-        (values < low) & (low <= high) | (values > high) & (low <= high),
+        (ends[0] <= ends[1]) & ((values < ends[0]) | (values > ends[1])),
         seen.names,
         "Output",
         lambda row, d: (
             f"got {values[row, d]:g}, which is not between its bounds, "
-            f"{low[row, d]:g} and {high[row, d]:g}."
+            f"{ends[0][row, d]:g} and {ends[1][row, d]:g}. Correct them, or make the value NaN."
         ),
-        "Correct the bounds, or make the value NaN if it is not known.",
     )
-    low, high = (np.where(np.isnan(end), values, end) for end in (low, high))
-    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    return Observations(low, high, seen.names, seen.flat)
+    first, last = (np.where(np.isnan(end), values, end) for end in ends)
+    first, last = np.where(np.isnan(first), -np.inf, first), np.where(np.isnan(last), np.inf, last)
+    return Observations(first, last, seen.names, seen.flat)
 
 
 def _with_missing(seen: Seen, lower: Cells, upper: Cells, share: Any = False) -> Observations:
@@ -539,19 +505,14 @@ def _checked_flags(given: Seen, values: Cells, side: str) -> Cells:
         lambda row, d: f"got {flags[row, d]:g}. Accepted flags are {accepted}.",
     )
     for d in np.flatnonzero(unknown.any(axis=0)):
-        row, count = int(np.argmax(unknown[:, d])), int(unknown[:, d].sum())
-        found = f"is missing in {count} row(s), the first of them row {row}"
+        row, name = int(np.argmax(unknown[:, d])), given.names[d]
+        found = f"is missing in {unknown[:, d].sum()} row(s), the first of them row {row}"
         if not np.any(flags[~np.isnan(values[:, d]), d] == 0):
-            raise DataError(
-                f"{found}, and nowhere 0. There must be a flag for every value.",
-                noun="Flag",
-                column=given.names[d],
-                row=row,
-                hint="Fill in 0 (or False) where a value is exact.",
-            )
+            said = f"{found}, and nowhere 0. Fill in 0 (or False) where a value is exact."
+            raise DataError(said, "Flag", name, row)
         warn(
-            f"Flag {given.names[d]!r} {found}: as it is not known whether these values were "
-            "censored, they are left out. Fill in 0 where a value is exact."
+            f"Flag {name!r} {found}: as it is not known whether these values were censored, they "
+            "are left out. Fill in 0 where a value is exact."
         )
     return flags
 
@@ -573,57 +534,41 @@ def _spread(
     """
     (rows, outputs), names = seen.values.shape, seen.names
     if given is None:
-        return Seen(np.full((rows, outputs), np.nan), names)
-    if isinstance(given, str) and table is not None:
-        given = [given]
-    if (
-        isinstance(given, list | tuple)
-        and table is not None
-        and given
-        and all(isinstance(each, str) for each in given)
-    ):
-        if len(given) != outputs:
-            raise DataError(
-                f"got {listed(given)} for {outputs} output(s) ({listed(names)}). Give one for each "
-                "output, in their order or in a dict by output.",
-                noun=noun,
-            )
-        given, keys = dict(zip(names, given, strict=True)), None
-    if isinstance(given, Mapping) and (
-        table is not None or any(np.ndim(each) == 0 for each in given.values())
-    ):
-        return _by_output(given, seen, noun, table, keys, flags)
+        return seen.unknown._replace(named=False)
     if isinstance(given, int | float | np.number) and not flags:
         return Seen(np.full((rows, outputs), float(given)), names)
-    other = read_values(given, noun, finite=False, flags=flags)
-    values = other.values
+    several = [given] if isinstance(given, str) else given
+    if table is not None and isinstance(several, list | tuple) and _are_text(several):
+        if len(several) != outputs:
+            said = f"got {listed(several)} for {outputs} output(s) ({listed(names)})."
+            raise DataError(said, noun, hint="Give one for each output, or a dict by output.")
+        given, keys = dict(zip(names, several, strict=True)), None
+    if isinstance(given, Mapping) and (table or any(np.ndim(v) == 0 for v in given.values())):
+        return _by_output(given, seen, noun, table, keys, flags)
+    other = read_values(given, noun, flags=flags)
+    values, own = other.values, other.named
     if not flags and not noun.endswith("bound"):
         if other.flat and len(values) == rows == outputs > 1:
-            raise DataError(
-                f"got {rows} values, which could be one per row or one per output.",
-                noun=noun,
-                hint=f"Give an array of shape ({rows}, 1) for rows, (1, {outputs}) or a dict by "
-                "name for outputs.",
-            )
+            hint = f"Give an array of shape ({rows}, 1) or (1, {outputs}), or a dict by name."
+            said = f"got {rows} values, which could be one per row or one per output."
+            raise DataError(said, noun, hint=hint)
         values = values.T if other.flat and len(values) == outputs else values
-        if all(have in (1, want) for have, want in zip(values.shape, (rows, outputs), strict=True)):
-            size = values.shape
+        own &= values.shape[1] == outputs
+        if values.shape[0] in (1, rows) and values.shape[1] in (1, outputs):
             values = np.broadcast_to(values, (rows, outputs))
-            other = other if size[1] == outputs else other._replace(named=False)
     if values.shape != (rows, outputs):
-        raise DataError(
-            f"got {_size(other.values)}, where the outputs ({listed(names)}) have "
-            f"{_size(seen.values)}. Give one for each row and output.",
-            noun=noun,
-        )
+        said = f"got {_size(other.values)}, where the outputs ({listed(names)}) have "
+        hint = "Give one for each row and output."
+        raise DataError(f"{said}{_size(seen.values)}.", noun, hint=hint)
     # One column cannot be mistaken for another, and is usually called something else.
-    if outputs > 1 and other.named and seen.named and other.names != names:
-        raise DataError(
-            f"got the columns {listed(other.names)}, where the outputs are {listed(names)}.",
-            noun=noun,
-            hint="Rename or reorder the columns.",
-        )
-    return Seen(values, other.names if other.named else names, other.named)
+    if outputs > 1 and own and seen.named and other.names != names:
+        said = f"got the columns {listed(other.names)}, where the outputs are {listed(names)}."
+        raise DataError(said, noun, hint="Rename or reorder the columns.")
+    return Seen(values, other.names if own else names, own)
+
+
+def _are_text(values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values)
 
 
 def _by_output(
@@ -633,29 +578,23 @@ def _by_output(
     known = list(seen.names if keys is None else dict.fromkeys(keys))
     for name in given:
         if name not in known:
-            raise DataError(
-                f"got {name!r}, which is not an output. The outputs are {listed(known)}.",
-                noun=noun,
-                hint=did_you_mean(name, known),
-            )
-    rows = len(seen.values)
+            said = f"got {name!r}, which is not an output. The outputs are {listed(known)}."
+            raise DataError(said, noun, hint=did_you_mean(name, known))
     if keys is not None:
         values = np.array([float(given.get(key, np.nan)) for key in keys])
         return Seen(values[:, None], seen.names)
-    columns, labels = [], []
-    for name in seen.names:
-        value = given.get(name)
-        label = value if isinstance(value, str) else name
+
+    def column(name: str) -> Float[np.ndarray, " N"]:
+        value = given.get(name, 0.0 if flags else np.nan)
         if isinstance(value, str) and table is not None:
-            column = table.column(value, noun).flags(noun) if flags else table.numbers(value, noun)
-        elif value is None or np.ndim(value) == 0:
-            missing = 0.0 if flags else np.nan
-            column = np.full(rows, missing if value is None else float(value))
-        else:
-            column = read_values(value, noun, finite=False, flags=flags).values[:, 0]
-        columns.append(column)
-        labels.append(label)
-    return Seen(np.stack(columns, axis=1), tuple(labels), named=table is not None)
+            return table.column(value, noun).flags(noun) if flags else table.numbers(value, noun)
+        if np.ndim(value) == 0:
+            return np.full(len(seen.values), np.nan if value is None else float(value))
+        return read_values(value, noun, flags=flags).values[:, 0]
+
+    labels = [given[n] if isinstance(given.get(n), str) else n for n in seen.names]
+    values = np.stack([column(name) for name in seen.names], axis=1)
+    return Seen(values, tuple(labels), named=table is not None)
 
 
 def step_of(values: Float[np.ndarray, " K"]) -> float:

@@ -42,11 +42,7 @@ def read_targets(
     given = {"censored": censored, "lower": lower, "upper": upper, "capacity": capacity}
     if isinstance(y, Observations):
         if any(each is not None for each in given.values()):
-            raise DataError(
-                "got Observations and flags or bounds as well. Observations hold the bounds "
-                "already.",
-                noun="Outputs",
-            )
+            raise DataError("got Observations and flags or bounds as well.", "Outputs")
         return y
     if side == "share" and censored is None:
         raise DataError('is "share" without flags. Give censored=... to say where.',
@@ -59,10 +55,7 @@ def read_targets(
             "CensoredGP requires y to be passed, but the target y is None. Give y, Observations, "
             "or lower=... and upper=..."
         )
-    shape = read_values(first, "Bound", finite=False)
-    return from_cells(
-        shape._replace(values=np.full(shape.values.shape, np.nan)), side=side, **given
-    )
+    return from_cells(read_values(first, "Bound").unknown, side=side, **given)
 
 
 def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> None:
@@ -80,9 +73,8 @@ def same_outputs(observations: Observations, names: tuple[str, ...]) -> None:
     # Other names altogether are fine: the truth is often called "truth_a".
     moved = [name for name in found if name in names and found.index(name) != names.index(name)]
     if len(found) != len(names) or moved:
-        raise DataError(
-            f"got {listed(found)}. The model has, in this order, {listed(names)}.", noun="Outputs"
-        )
+        said = f"got {listed(found)}. The model has, in this order, {listed(names)}."
+        raise DataError(said, "Outputs")
 
 
 def within_support(observations: Observations, likelihoods: Likelihoods) -> Observations:
