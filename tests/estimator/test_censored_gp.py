@@ -163,11 +163,7 @@ def test_the_score_is_r2_over_exact_cells(world, pair):
     expected = r2_score(world.truth, mean, sample_weight=weight)
     assert pair.score(world.X, world.truth, weight) == pytest.approx(expected)
     swapped = pd.DataFrame(world.truth, columns=["y1", "y0"])
-<<<<<<< HEAD:tests/estimator/test_censored_gp.py
     with pytest.raises(ValueError, match=r"Outputs.*'y1', 'y0'.*'y0', 'y1'"):
-=======
-    with pytest.raises(ValueError, match=r"got 'y1', 'y0'.*'y0', 'y1'"):
->>>>>>> data:tests/estimator/test_estimator.py
         pair.score(world.X, swapped)
     with_gap = np.where(np.arange(40)[:, None] == 0, np.nan, world.truth)
     assert pair.score(world.X, with_gap) == pytest.approx(r2_score(world.truth[1:], mean[1:]))

@@ -322,11 +322,7 @@ def test_a_file_of_a_newer_version_is_refused_before_it_is_read(path, monkeypatc
     newer = header_of(path) | {"version": files.VERSION + 1, "package": "9.9", "content": "?"}
     monkeypatch.setattr(files, "_decode", None)
     with pytest.raises(ValueError, match=r"written by censored-gp 9\.9 in version 3"):
-<<<<<<< HEAD:tests/estimator/test_persistence.py
         load(write(path, newer))
-=======
-        files.load(write(path, newer))
->>>>>>> data:tests/estimator/test_files.py
 
 
 def forged(path, change):
