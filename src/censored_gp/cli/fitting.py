@@ -191,7 +191,7 @@ def _fit(ready: Ready, files: Files) -> Fitted:
 
 def loaded(training: Training) -> Any:
     """Return the model of a file; what the file says itself may not be said by options as well."""
-    from censored_gp.estimator.persistence import load
+    from censored_gp.estimator.presets import load
 
     given = [name for name in GIVEN if getattr(training, name)]
     if given:

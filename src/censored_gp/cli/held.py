@@ -21,7 +21,8 @@ def inputs_of(model: Any) -> Any:
     >>> from types import SimpleNamespace
     >>> from censored_gp.data.inputs import read_inputs
     >>> inputs, columns = read_inputs({"depth": [0.1, 0.2, 0.7], "sky": ["dry", "wet", "dry"]})
-    >>> inputs_of(SimpleNamespace(_inputs=inputs, columns_=columns)).to_pydict()
+    >>> model = SimpleNamespace(training_=SimpleNamespace(inputs=inputs), columns_=columns)
+    >>> inputs_of(model).to_pydict()
     {'depth': [0.1, 0.2, 0.7], 'sky': ['dry', 'wet', 'dry']}
     """
     pa = require_pyarrow()
@@ -34,7 +35,7 @@ def _column(model: Any, places: tuple[int, ...]) -> Any:
     import numpy as np
 
     pa, columns, first = require_pyarrow(), model.columns_, places[0]
-    values = model._inputs[:, list(places)]
+    values = model.training_.inputs[:, list(places)]
     if columns.levels[first] is not None:
         words = np.array([columns.levels[place][1] for place in places])
         return pa.array(words[np.argmax(values, axis=1)].tolist())
@@ -56,7 +57,7 @@ def row_keys(model: Any) -> Any:
         return inputs_of(model)
     if model.layout_.time is not None:
         return None
-    return inputs_of(model).take(model._rows.row)
+    return inputs_of(model).take(model.training_.rows.row)
 
 
 def new_keys(model: Any, table: Any) -> Any:
