@@ -2,14 +2,13 @@
 
 >>> import censored_gp
 >>> censored_gp.CGP(max_iterations=50)
-CensoredGP(coupled=False, heteroscedastic=False, max_iterations=50)
+CGP(max_iterations=50)
 >>> len(censored_gp.__version__.split("."))
 3
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from censored_gp.datasets import simulated as simulate
     from censored_gp.estimator.analysis.compare import compare
     from censored_gp.estimator.censored_gp import CensoredGP
-    from censored_gp.estimator.persistence import load
-    from censored_gp.estimator.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP
+    from censored_gp.estimator.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP, load
     from censored_gp.prediction import metrics
     from censored_gp.prediction.predictive import Prediction
 
@@ -48,28 +46,27 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, to keep `import censored_gp` fast."""
-    if name in ("datasets", "kernels", "likelihoods", "metrics", "simulate"):
-        if name == "metrics":
-            from censored_gp.prediction import metrics as module
-        elif name == "simulate":
-            from censored_gp.datasets import simulated as module
-        else:
-            return import_module(f"censored_gp.{name}")
-        return module
-    if name == "Observations":
+    # A statement that imports a submodule makes it an attribute of the package.
+    if name == "datasets":
+        import censored_gp.datasets as found
+    elif name == "kernels":
+        import censored_gp.kernels as found
+    elif name == "likelihoods":
+        import censored_gp.likelihoods as found
+    elif name == "simulate":
+        from censored_gp.datasets import simulated as found
+    elif name == "metrics":
+        from censored_gp.prediction import metrics as found
+    elif name == "Observations":
         from censored_gp.data.observations import Observations as found
     elif name == "Prediction":
         from censored_gp.prediction.predictive import Prediction as found
     elif name == "compare":
         from censored_gp.estimator.analysis.compare import compare as found
-    elif name == "load":
-        from censored_gp.estimator.persistence import load as found
-    elif name == "CensoredGP":
-        from censored_gp.estimator.censored_gp import CensoredGP as found
     elif name in __all__:
         from censored_gp.estimator import presets
 
-        return getattr(presets, name)
+        found = getattr(presets, name)
     else:
         raise AttributeError(f"module 'censored_gp' has no attribute {name!r}")
     return found

@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from censored_gp.data.inputs import read_inputs
-from censored_gp.data.time import duration_hours, numbers_ahead, times_ahead
-from censored_gp.estimator.analysis.forecast import drawn_stretches, scenarios
+from censored_gp.data.time import numbers_ahead, times_ahead
 
 
 def hourly(start, hours, step=1):
@@ -116,51 +114,6 @@ def test_times_that_are_numbers_go_on_too():
         numbers_ahead(np.zeros(3), 1)
 
 
-def test_where_times_are_numbers_unknown_inputs_are_a_stretch_of_the_past():
-    past = np.array([2.0, 0.0, 1.0])
-    inputs = np.column_stack([past, 10 * past])
-    matrix = np.array([[3.0, np.nan], [4.0, np.nan]])
-    found = drawn_stretches(past, inputs, matrix, 20, np.random.default_rng(0))
-    pairs = {tuple(rows) for rows in found[:, :, 1].tolist()}
-    assert pairs == {(0.0, 10.0), (10.0, 20.0), (20.0, 0.0)}
-    np.testing.assert_array_equal(found[:, :, 0], np.tile([3.0, 4.0], (20, 1)))
-
-
 def test_one_time_has_no_spacing():
     with pytest.raises(ValueError, match="two different times"):
         times_ahead(hourly("2024-06-03T00", 1), 2)
-
-
-TABLE = {
-    "time": hourly("2024-06-03T00", 24 * 15),
-    "heat": np.arange(24.0 * 15),
-    "sky": ["wet" if day % 2 else "dry" for day in range(15) for _ in range(24)],
-}
-
-
-def test_unknown_inputs_come_from_one_day_of_the_past_at_the_same_hour():
-    inputs, columns = read_inputs(TABLE)
-    ahead = hourly("2024-06-18T06", 30)  # a Tuesday, of which the past has two
-    matrix = np.full((30, inputs.shape[1]), np.nan)
-    matrix[:, 0] = 0.0
-    found = scenarios(TABLE["time"], inputs, ahead, matrix, 20, np.random.default_rng(0))
-    heat = found[:, :, 1] + columns.origin[1]
-    np.testing.assert_array_equal(heat[:, :18] % 24, np.tile(np.arange(6.0, 24.0), (20, 1)))
-    day = heat[:, :18] // 24
-    assert np.all(day == day[:, :1])
-    assert set(day[:, 0]) == {1.0, 8.0}
-    assert np.all(found[:, :, 0] == 0.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    {"1s": 1 / 3600, "30min": 0.5, "1h": 1, "1d": 24, "2w": 336, "1.5h": 1.5, " .5 d ": 12}.items(),
-)
-def test_durations_in_hours(text, expected):
-    assert duration_hours(text) == pytest.approx(expected, rel=1e-15)
-
-
-@pytest.mark.parametrize("text", ["", "d", "7", "-1d", "1 month", "1y", "1e3h", "1D1h", "nan h"])
-def test_what_is_no_duration(text):
-    with pytest.raises(ValueError, match=r"is not a duration\..*s, min, h, d, w"):
-        duration_hours(text)

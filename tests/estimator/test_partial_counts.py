@@ -84,8 +84,8 @@ def test_a_model_that_takes_records_at_their_word_knows_no_shares():
     naive = NCGP("gaussian", max_iterations=1)
     with pytest.warns(ConvergenceWarning):
         naive.fit(X, seen, censored=stopped, side="share")
-    assert naive._inner.is_exact.all()
-    assert not naive._inner.is_share.any()
+    assert naive.training_.seen.is_exact.all()
+    assert not naive.training_.seen.is_share.any()
 
 
 @pytest.mark.slow

@@ -1,15 +1,17 @@
-"""The paper's six models are settings of one estimator."""
+"""The paper's six models: classes with names of their own and fixed settings."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import censored_gp
 from censored_gp.data import validation as targets
 from censored_gp.estimator import presets
-from censored_gp.estimator.summary import NAMES, paper_name
+from censored_gp.estimator.presets import MODELS, paper_name
 
 TABLE = {  # the noise varies, outputs are coupled, bounds are used
     "NCGP": (False, False, False),
@@ -23,17 +25,30 @@ TABLE = {  # the noise varies, outputs are coupled, bounds are used
 
 @pytest.mark.parametrize(("name", "settings"), TABLE.items())
 def test_a_preset_is_the_papers_model(name, settings):
-    model = getattr(presets, name)("poisson", rank=1)
+    model = getattr(censored_gp, name)("poisson", rank=1)
+    assert isinstance(model, censored_gp.CensoredGP)
     assert (model.heteroscedastic, model.coupled, model.use_censoring) == settings
     assert (model.likelihood, model.rank) == ("poisson", 1)
-    assert paper_name(model) == name
+    names = ("heteroscedastic", "coupled", "use_censoring")
+    general = censored_gp.CensoredGP(**dict(zip(names, settings, strict=True)))
+    assert paper_name(model) == paper_name(general) == name
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_preset_is_an_estimator_of_its_own_name(name):
+    model = getattr(censored_gp, name)(rank=2)
     copied: Any = clone(model)
+    assert type(copied) is type(model)
     assert copied.get_params() == model.get_params()
-    assert getattr(censored_gp, name) is getattr(presets, name)
+    assert not {"coupled", "heteroscedastic", "use_censoring"} & set(model.get_params())
+    assert repr(model) == f"{name}(rank=2)"
+    assert make_pipeline(StandardScaler(), model).steps[1][0] == name.lower()
 
 
-def test_every_preset_has_a_name_and_every_name_a_preset():
-    assert set(presets.__all__) == set(TABLE) == set(NAMES.values())
+def test_every_model_of_the_paper_is_there():
+    assert list(MODELS) == list(TABLE)
+    other = censored_gp.CensoredGP(use_censoring=False)
+    assert paper_name(other) == "CensoredGP"
 
 
 def test_what_a_preset_fixes_cannot_be_changed_by_accident():

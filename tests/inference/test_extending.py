@@ -1,18 +1,15 @@
 """The engine that the documentation shows how to write."""
 
+import dataclasses
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import equinox as eqx
 import numpy as np
 import pytest
 
-import censored_gp.estimator.settings
-import censored_gp.inference
 from censored_gp import CensoredGP
-from censored_gp.inference import natural
+from censored_gp.inference import Engine, natural
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.kernels import RBF
@@ -35,17 +32,6 @@ def engine(blocks):
     names: dict = {}
     exec(blocks[0], names)
     return names["fit"]
-
-
-@pytest.fixture
-def named(engine, monkeypatch):
-    """The engine as a module of the package, under a name."""
-    module = ModuleType("censored_gp.inference.mode")
-    module.__dict__["fit"] = engine
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    for place in (censored_gp.inference, censored_gp.estimator.settings):
-        monkeypatch.setattr(place, "ENGINES", ("natural", "mode"))
-    return "mode"
 
 
 def test_the_documented_engine_finds_the_mode_which_for_gaussians_is_the_mean(engine):
@@ -71,11 +57,27 @@ def test_the_estimator_uses_it_as_documented(blocks, engine):
     assert np.all(low < high)
 
 
-def test_the_estimator_knows_it_by_name(engine, named):
-    settings: dict = {"kernels": RBF(1.0), "heteroscedastic": False}
-    by_name = CensoredGP(engine=named, **settings).fit(X, Y, Y > 0.9)
-    by_function = CensoredGP(engine=engine, **settings).fit(X, Y, Y > 0.9)
-    assert by_name.elbo_ == by_function.elbo_
-    np.testing.assert_array_equal(by_name.predict(X), by_function.predict(X))
-    with pytest.raises(ValueError, match="max_iterations: found 5, but the engine 'mode' has no s"):
-        CensoredGP(engine=named, max_iterations=5).fit(X, Y)
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of an engine of one's own."""
+
+    steps: int = 10
+
+
+def test_an_engine_may_declare_settings(engine):
+    given = []
+
+    def fit(task, settings):
+        given.append(settings)
+        return engine(task)
+
+    fixed: dict = {"kernels": RBF(1.0), "heteroscedastic": False}
+    own = Engine(fit, Settings)
+    declared = CensoredGP(engine=own, engine_settings={"steps": 3}, **fixed).fit(X, Y, Y > 0.9)
+    plain = CensoredGP(engine=fit, **fixed).fit(X, Y, Y > 0.9)
+    assert given == [Settings(3), None]
+    np.testing.assert_array_equal(declared.predict(X), plain.predict(X))
+    with pytest.raises(ValueError, match="max_iterations"):
+        CensoredGP(engine=own, max_iterations=5).fit(X, Y)
+    with pytest.raises(ValueError, match="steps"):
+        CensoredGP(engine=own, engine_settings={"steps": 0}).fit(X, Y)

@@ -240,7 +240,7 @@ def test_what_a_censored_count_was_is_what_its_like_are_above_its_bound():
 @pytest.mark.parametrize("engine", ["svi", "nuts"])
 def test_other_engines_have_no_nugget(engine):
     inputs, columns = read_inputs(hours(24 * 5))
-    settings = CGP("poisson", engine=engine).get_params(deep=False)
+    settings = vars(CGP("poisson", engine=engine))
     assert design_for(settings, (Poisson(),), columns, inputs).nugget is None
 
 
@@ -252,7 +252,7 @@ class OnlyScale(Exponential):
 
 def test_a_family_without_a_mean_has_no_nugget():
     inputs, columns = read_inputs(hours(24 * 30))
-    settings = CGP("poisson").get_params(deep=False)
+    settings = vars(CGP("poisson"))
     assert design_for(settings, (OnlyScale(),), columns, inputs).nugget is None
 
 

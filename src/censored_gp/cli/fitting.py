@@ -179,7 +179,7 @@ def read_new(source: File, model: CensoredGP, reading: Reading, partial: bool = 
 
 def training_inputs(model: CensoredGP) -> Table:
     """Return the inputs that a model was fitted to, with a row for each of its rows."""
-    return inputs_table(model.columns_, model._inputs)
+    return inputs_table(model.columns_, model.training_.inputs)
 
 
 def _unfitted(training: Training) -> CensoredGP:

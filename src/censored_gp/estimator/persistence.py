@@ -1,16 +1,15 @@
 """Models in files: arrays in safetensors, all else as JSON in its header; no pickle.
 
-A file names classes by a word from a fixed list (or one that `register` has added in this very
-program), never by an import path, so that reading one runs nothing that it brings along. What it
-holds is checked before anything is made of it: that it is ours, that this release can read it,
-and that every byte is as it was written.
+A file names classes by a word, never by an import path: a class of this module's list, or a kernel,
+likelihood, link or estimator that is defined in the program. Reading a file runs nothing that it
+brings along. Before anything is made of it, it is checked that it is ours, that this release can
+read it, and that every byte is as it was written.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import json
 import math
@@ -18,9 +17,8 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
@@ -29,76 +27,54 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 import censored_gp
+from censored_gp.data.inputs import Columns
+from censored_gp.data.layout import Layout, Rows
+from censored_gp.data.observations import Observations
 from censored_gp.data.tables import Table
+from censored_gp.estimator.settings import changed_settings
+from censored_gp.estimator.training import TrainingData
+from censored_gp.inference.posterior import DrawnPosterior, Posterior, Sites, Weights
+from censored_gp.inference.result import FitResult
+from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
+from censored_gp.likelihoods.links import Link
 from censored_gp.model.compilation import keep_compiled_programs
+from censored_gp.model.inducing import Inducing
+from censored_gp.model.lmc import LMC, Nugget
+from censored_gp.model.model import Model, Units
 
 FORMAT = "censored-gp model"
 
-
 VERSION = 2
-"""Raised when older releases could not read, or would misread, what is written."""
-
+"""The version of the format, raised when other releases could not read what is written."""
 
 HEADER = "censored_gp"
-
 
 KIND = "$"
 """The key that tells an encoded value from a plain dict; plain dicts are never written."""
 
-
-HOMES = {
-    "kernels": (
-        *("Constant", "Linear", "Matern12", "Matern32", "Matern52", "Periodic", "Product", "RBF"),
-        *("RationalQuadratic", "Sum", "White"),
-    ),
-    "likelihoods": (
-        *("Bernoulli", "Beta", "Exponential", "Gamma", "Gaussian", "LogNormal"),
-        *("NegativeBinomial", "PaperNegativeBinomial", "Poisson", "StudentT", "Weibull"),
-    ),
-    "likelihoods.links": ("Exp", "ExpAboveOne", "Identity", "Logistic", "Softplus"),
-    "data.inputs": ("Columns",),
-    "data.layout": ("Layout", "Rows"),
-    "data.observations": ("Observations",),
-    "model.model": ("Model", "Units"),
-    "model.lmc": ("Nugget", "LMC"),
-    "model.inducing": ("Inducing",),
-    "inference.posterior": ("DrawnPosterior", "Posterior", "Weights", "Sites"),
-    "inference.result": ("FitResult",),
-    "inference.natural": ("NaturalSettings",),
-    "inference.svi": ("SVISettings",),
-    "inference.nuts": ("NutsSettings",),
-}
-"""The classes that a file may name, by the module they live in."""
-
-
-MODULES = {name: f"censored_gp.{home}" for home, names in HOMES.items() for name in names}
-
-
-OWN: dict[str, type] = {}
-"""Classes that the user has registered."""
-
-
-Class = TypeVar("Class", bound=type)
-
+RECORDS = (
+    *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, LMC, Inducing),
+    *(DrawnPosterior, Posterior, Weights, Sites, FitResult),
+)
+"""The records that a fitted model consists of."""
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted `CensoredGP` to a file; the file is there whole, or as it was before.
-
-    >>> import tempfile
-    >>> from censored_gp import CGP, load
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> path = save(model, tempfile.mkdtemp() + "/bikes.cgp")
-    >>> bool(load(path).predict([[2.5]]) == model.predict([[2.5]]))
-    True
-    """
-    _check_fitted(model)
+    """Write a fitted model to a file; the file is there whole, or as it was before."""
+    if not hasattr(model, "posterior_"):
+        raise ValueError("save needs a fitted model. Call fit first.")
     arrays: Arrays = {}
-    state = {name: _encode(value, name, arrays) for name, value in _state(model).items()}
-    content = json.dumps(state, allow_nan=False)
+    kind = type(model)
+    state = {name: value for name, value in vars(model).items() if _is_state(kind, name)}
+    if callable(state.get("progress")):
+        state["progress"] = False
+    if dataclasses.is_dataclass(state["engine_settings"]):
+        state["engine_settings"] = changed_settings(state["engine_settings"])
+    encoded = {name: _encode(value, name, arrays) for name, value in state.items()}
+    content = json.dumps({"class": kind.__name__, "state": encoded}, allow_nan=False)
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -111,66 +87,71 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Return the `CensoredGP` that a file holds, or say what is wrong with the file.
-
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.txt")
-    >>> _ = path.write_text("not a model")
-    >>> load(path)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    ValueError: ...notes.txt is not a model file of censored-gp, or was cut short...
-    """
+def load(path: str | os.PathLike[str], base: type) -> Any:
+    """Return the model that a file holds: an object of `base` or of a class derived from it."""
     path = Path(path)
-    header, arrays = _read(path)
-    _check_version(path, header)
-    content = header.get("content", "")
-    if header.get("sha256") != _digest(content, arrays):
-        raise ValueError(f"{path} is damaged: its checksum is wrong. Take another copy, or save.")
-    model = _estimator()()
+    content, arrays = _read(path)
     keep_compiled_programs()
     try:
-        for name, value in json.loads(content).items():
-            setattr(model, _checked_name(name), _decode(value, arrays))
+        told = json.loads(content)
+        kind = _classes(base)[told["class"]]
+        model = kind()
+        for name, value in told["state"].items():
+            if not _is_state(kind, name):
+                raise ValueError(f"{name!r} is no attribute of a model")
+            setattr(model, name, _decode(value, arrays))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} holds a model that does not fit together: {error}") from error
     return model
 
 
-def register(kind: Class) -> Class:
-    """Let files hold a class of your own, such as a kernel or a family; use it as a decorator.
+def _is_state(kind: Any, name: str) -> bool:
+    """Whether an attribute is a setting or was left by fitting."""
+    return name in kind._get_param_names() or (name.endswith("_") and not name.startswith("_"))
 
-    The class must be registered in the program that saves and in the one that loads. Its fields
-    are written by name, and it is made anew from them.
 
-    >>> from censored_gp.kernels import RBF
-    >>> @register
-    ... class Mine(RBF):
-    ...     "A kernel of my own."
-    """
-    name = kind.__name__
-    if name in MODULES or not _is_made_of_fields(kind):
-        reason = "is the name of one of the package" if name in MODULES else "has no fields"
+def _read(path: Path) -> tuple[str, Arrays]:
+    """Return what a file holds, checked; errors of the disk are passed on as they are."""
+    with path.open("rb"):
+        pass
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads((file.metadata() or {})[HEADER])
+            if header["format"] != FORMAT:
+                raise KeyError(header["format"])
+            # Arrays are read once the header says that they can be understood.
+            names = file.keys() if header["version"] == VERSION else ()
+            arrays = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
         raise ValueError(
-            f"register: {name} {reason}. Accepted are classes with fields (dataclasses, named "
-            "tuples, kernels, likelihoods, links) and a name of their own."
+            f"{path} is not a model file of censored-gp, or was cut short or damaged ({error}). "
+            "Accepted are files that model.save(path) has written."
+        ) from error
+    if header["version"] != VERSION:
+        raise ValueError(
+            f"{path} was written by censored-gp {header.get('package')} in version "
+            f"{header['version']} of the format; this is censored-gp {censored_gp.__version__}, "
+            f"which reads version {VERSION}. Use a release that reads it, or fit and save again."
         )
-    OWN[name] = kind
-    return kind
+    content = header.get("content", "")
+    if header.get("sha256") != _digest(content, arrays):
+        raise ValueError(f"{path} is damaged: its checksum is wrong. Take another copy, or save.")
+    return content, arrays
+
+
+def _digest(content: str, arrays: Arrays) -> str:
+    """Return a checksum of all that a file holds."""
+    total = hashlib.sha256(content.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        total.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        total.update(array.tobytes())
+    return total.hexdigest()
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a draft beside a file, which takes its place when all went well and else is deleted.
-
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "answer.txt")
-    >>> with replacing(path) as draft:
-    ...     _ = draft.write_text("42")
-    >>> path.read_text(), len(list(path.parent.iterdir()))
-    ('42', 1)
-    """
+    """Yield a draft beside a file, which takes its place when all went well and else is deleted."""
     given = Path(path)
     if given.exists() and not given.is_file():
         # A device or a pipe has nothing that could be replaced, and often no other name.
@@ -184,85 +165,26 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         if target.exists():
             shutil.copymode(target, draft)
         yield draft
-        _flush(draft)
+        with draft.open("rb") as file:
+            # After a power cut the file must not be empty under its final name.
+            os.fsync(file.fileno())
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _flush(path: Path) -> None:
-    """Bring a file to the disk: after a power cut it must not be empty under its final name."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def _classes(*bases: type) -> dict[str, type]:
+    """Return classes and all that are derived from them by name; the package's own go first."""
+    found, queue = [], list(bases)
+    while queue:
+        found.append(queue.pop(0))
+        queue += found[-1].__subclasses__()
+    found.sort(key=lambda kind: kind.__module__.startswith("censored_gp."))
+    return {kind.__name__: kind for kind in found}
 
 
-def _estimator() -> type:
-    """Return the class of the models, which lives above this module and uses it."""
-    return import_module("censored_gp.estimator.censored_gp").CensoredGP
-
-
-def _check_fitted(model: Any) -> None:
-    if type(model) is not _estimator():
-        raise ValueError(
-            f"save: found a {type(model).__name__}. Accepted is a CensoredGP (the presets make "
-            "one), not a class derived from it or a pipeline around it."
-        )
-    if not hasattr(model, "posterior_"):
-        raise ValueError("save: found a model that is not fitted. Call fit first.")
-
-
-def _state(model: Any) -> dict[str, Any]:
-    """Return the attributes of a model; a function that shows progress is not part of it."""
-    state = dict(vars(model))
-    if callable(state.get("progress")):
-        state["progress"] = False
-    return state
-
-
-def _checked_name(name: str) -> str:
-    """Return the name of an attribute, if it is a setting or something that fitting leaves."""
-    settings = _estimator()._get_param_names()
-    if name in settings or (not name.startswith("__") and "_" in (name[0], name[-1])):
-        return name
-    raise ValueError(f"{name!r} is no attribute of a model")
-
-
-def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return header and arrays; errors of the disk are passed on as they are."""
-    with path.open("rb"):
-        pass
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})[HEADER])
-            if header["format"] != FORMAT:
-                raise KeyError(header["format"])
-            # An array is read when the header says that it can be understood.
-            names = file.keys() if header["version"] == VERSION else ()
-            return header, {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise ValueError(
-            f"{path} is not a model file of censored-gp, or was cut short or damaged ({error}). "
-            "Accepted are files that model.save(path) has written."
-        ) from error
-
-
-def _check_version(path: Path, header: dict[str, Any]) -> None:
-    if header["version"] != VERSION:
-        raise ValueError(
-            f"{path} was written by censored-gp {header.get('package')} in version "
-            f"{header['version']} of the format; this is censored-gp {censored_gp.__version__}, "
-            f"which reads version {VERSION}. Use a release that reads it, or fit and save again."
-        )
-
-
-def _digest(content: str, arrays: Arrays) -> str:
-    """Return a checksum of all that a file holds."""
-    total = hashlib.sha256(content.encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        total.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        total.update(array.tobytes())
-    return total.hexdigest()
+def _known_classes() -> dict[str, type]:
+    return _classes(Kernel, Likelihood, Link) | {kind.__name__: kind for kind in RECORDS}
 
 
 def _encode(value: Any, where: str, arrays: Arrays) -> Any:
@@ -273,9 +195,6 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
         return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
     if isinstance(value, np.generic | np.ndarray | jax.Array):
         return _encode_array(value, where, arrays)
-    if isinstance(value, Table):
-        content = _encode_array(value.to_bytes(), where, arrays)
-        return {KIND: "table", "content": content, "backend": value.backend}
     if type(value) in (tuple, list):
         items = [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
         return items if type(value) is list else {KIND: "tuple", "items": items}
@@ -285,52 +204,50 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
             for k, v in value.items()
         ]
         return {KIND: "dict", "items": pairs}
-    return _encode_object(value, where, arrays)
+    if isinstance(value, Table):
+        content = _encode_array(value.to_bytes(), where, arrays)
+        return {KIND: "table", "content": content, "backend": value.backend}
+    name = type(value).__name__
+    if _known_classes().get(name) is not type(value):
+        _refuse(where, value)
+    fields = {k: _encode(v, f"{where}.{k}", arrays) for k, v in _fields(value).items()}
+    return {KIND: "object", "class": name, "fields": fields}
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the arguments that an object can be made from."""
+    if isinstance(value, Likelihood):
+        # A family is made from its links, by the names of its parameters.
+        return {p.name: link for p, link in zip(value.parameters, value.links, strict=True)}
+    if isinstance(value, tuple):
+        return value._asdict()  # pyright: ignore[reportAttributeAccessIssue]
+    return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
 
 
 def _encode_array(value: Any, where: str, arrays: Arrays) -> dict[str, Any]:
     """Put an array aside; times are written as whole numbers and text in the JSON."""
-    kind = "scalar" if isinstance(value, np.generic) else "array"
     array = np.array(value, order="C")
     if array.dtype.kind in "OU":
         flat = array.ravel().tolist()
         if not all(isinstance(item, str) for item in flat):
             _refuse(where, value)
         return {KIND: "text", "items": flat, "shape": list(array.shape), "type": array.dtype.kind}
+    if array.dtype.kind not in "biufmM":
+        _refuse(where, value)
+    kind = "scalar" if isinstance(value, np.generic) else "array"
     encoded = {KIND: kind, "name": f"{len(arrays)} {where}"}
     if array.dtype.kind in "mM":
         encoded["type"], array = array.dtype.str, array.view(np.int64)
-    elif array.dtype.kind not in "biuf":
-        _refuse(where, value)
     arrays[encoded["name"]] = array
     return encoded
 
 
-def _encode_object(value: Any, where: str, arrays: Arrays) -> dict[str, Any]:
-    """Write an object of a known class as its fields."""
-    name = type(value).__name__
-    if _known_class(name) is not type(value):
-        _refuse(where, value)
-    if isinstance(value, Likelihood):
-        # A family is made from its links, by the names of its parameters.
-        pairs = zip(value.parameters, value.links, strict=True)
-        fields = {parameter.name: link for parameter, link in pairs}
-    else:
-        fields = {field: getattr(value, field) for field in _field_names(type(value))}
-    encoded = {k: _encode(v, f"{where}.{k}", arrays) for k, v in fields.items()}
-    return {KIND: "object", "class": name, "fields": encoded}
-
-
-def _refuse(where: str, value: Any) -> None:
-    kind = type(value)
+def _refuse(where: str, value: Any) -> NoReturn:
     setting = where.split("[")[0].split(".")[0]
     raise ValueError(
-        f"save: {where} is of the class {kind.__module__}.{kind.__qualname__}, which a file cannot "
-        f"hold. Register your own kernels, likelihoods and links with "
-        f"censored_gp.estimator.persistence.register({kind.__name__}), where you save and where "
-        "you load. Other "
-        f"settings can be exchanged before saving, as model.set_params({setting}=None): what "
-        "was fitted stays."
+        f"save: {where} is of the class {type(value).__qualname__}, which a file cannot hold. "
+        "Accepted are numbers, text, arrays, and kernels, likelihoods and links with names of "
+        f"their own. model.set_params({setting}=None) exchanges a setting: what was fitted stays."
     )
 
 
@@ -340,69 +257,30 @@ def _decode(value: Any, arrays: Arrays) -> Any:
         return [_decode(item, arrays) for item in value]
     if not isinstance(value, Mapping):
         return value
-    return _DECODERS[value[KIND]](value, arrays)
-
-
-def _decode_array(value: Mapping[str, Any], arrays: Arrays) -> Any:
+    kind = value[KIND]
+    if kind == "float":
+        return float(value["value"])
+    if kind == "tuple":
+        return tuple(_decode(value["items"], arrays))
+    if kind == "dict":
+        return {_decode(k, arrays): _decode(v, arrays) for k, v in value["items"]}
+    if kind == "table":
+        return Table.from_bytes(_decode(value["content"], arrays), value["backend"])
+    if kind == "text":
+        texts = np.array(value["items"], dtype=object if value["type"] == "O" else str)
+        return texts.reshape(value["shape"])
+    if kind == "object":
+        known = _known_classes().get(value["class"])
+        if known is None:
+            raise ValueError(
+                f"the class {value['class']!r} is not known here. If it is a kernel or a "
+                "likelihood of your own, import it before loading."
+            )
+        return known(**{name: _decode(field, arrays) for name, field in value["fields"].items()})
     array = arrays[value["name"]]
-    array = array.view(_time_type(value["type"])) if "type" in value else array
-    return array[()] if value[KIND] == "scalar" else array
-
-
-def _time_type(text: str) -> np.dtype:
-    kind = np.dtype(text)
-    if kind.kind not in "mM":
-        raise ValueError(f"{text!r} is no type of times")
-    return kind
-
-
-def _decode_text(value: Mapping[str, Any], _: Arrays) -> Shaped[np.ndarray, "..."]:
-    kind = object if value["type"] == "O" else str
-    return np.array(value["items"], dtype=kind).reshape(value["shape"])
-
-
-def _decode_object(value: Mapping[str, Any], arrays: Arrays) -> Any:
-    kind = _known_class(value["class"])
-    if kind is None:
-        raise ValueError(
-            f"the class {value['class']!r} is not known here. If it is one of your own, call "
-            "censored_gp.estimator.persistence.register on it before loading."
-        )
-    return kind(**{name: _decode(field, arrays) for name, field in value["fields"].items()})
-
-
-_DECODERS = {
-    "float": lambda value, _: float(value["value"]),
-    "tuple": lambda value, arrays: tuple(_decode(value["items"], arrays)),
-    "dict": lambda value, arrays: {
-        _decode(k, arrays): _decode(v, arrays) for k, v in value["items"]
-    },
-    "array": _decode_array,
-    "scalar": _decode_array,
-    "text": _decode_text,
-    "object": _decode_object,
-    "table": lambda value, arrays: Table.from_bytes(
-        _decode(value["content"], arrays), value["backend"]
-    ),
-}
-
-
-@functools.cache
-def _class_of_package(name: str) -> type | None:
-    """Return a class of the fixed list; its module is loaded when it is first met."""
-    return getattr(import_module(MODULES[name]), name) if name in MODULES else None
-
-
-def _known_class(name: str) -> type | None:
-    return OWN.get(name) or _class_of_package(name)
-
-
-def _is_made_of_fields(kind: type) -> bool:
-    return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
-
-
-def _field_names(kind: type) -> list[str]:
-    """Return the fields that an object of a class can be made from."""
-    if dataclasses.is_dataclass(kind):
-        return [field.name for field in dataclasses.fields(kind) if field.init]
-    return list(getattr(kind, "_fields", ()))
+    if "type" in value:
+        dtype = np.dtype(value["type"])
+        if dtype.kind not in "mM":
+            raise ValueError(f"{value['type']!r} is no type of times")
+        array = array.view(dtype)
+    return array[()] if kind == "scalar" else array

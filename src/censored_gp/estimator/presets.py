@@ -1,4 +1,4 @@
-"""The six models of the paper by name: settings of `CensoredGP`, not classes.
+"""The six models of the paper by name, and `load`, which reads a model from a file.
 
 | model    | the noise varies | outputs are coupled | bounds are used |
 |----------|------------------|---------------------|-----------------|
@@ -14,13 +14,54 @@ Each takes the other settings of `CensoredGP`.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from censored_gp.estimator import persistence
 from censored_gp.estimator.censored_gp import CensoredGP
 
+FIXED = ("heteroscedastic", "coupled", "use_censoring")
+"""The settings that a preset fixes, in the order of the table above."""
 
-def NCGP(likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> CensoredGP:
-    """Return a non-censored Gaussian process: single outputs, records taken at their word.
+
+class Preset(CensoredGP):
+    """A `CensoredGP` some of whose settings are fixed by its class."""
+
+    heteroscedastic = False
+    coupled = False
+    use_censoring = True
+
+    def __init__(
+        self,
+        likelihood: Any = "gaussian",
+        kernels: Any = None,
+        *,
+        rank: int | None = None,
+        engine: Any = "natural",
+        max_iterations: int | None = None,
+        engine_settings: Any = None,
+        inducing_tolerance: float = 1e-6,
+        max_inducing: int = 256,
+        random_state: Any = None,
+        progress: Any = False,
+    ) -> None:
+        super().__init__(
+            likelihood,
+            kernels,
+            **{name: getattr(type(self), name) for name in FIXED},
+            rank=rank,
+            engine=engine,
+            max_iterations=max_iterations,
+            engine_settings=engine_settings,
+            inducing_tolerance=inducing_tolerance,
+            max_inducing=max_inducing,
+            random_state=random_state,
+            progress=progress,
+        )
+
+
+class NCGP(Preset):
+    """Non-censored Gaussian process: single outputs, every bound treated as the value itself.
 
     >>> from censored_gp import CGP, NCGP
     >>> X, y = [[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1]
@@ -28,69 +69,92 @@ def NCGP(likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> 
     >>> bool(ignored < full)
     True
     """
-    return CensoredGP(
-        likelihood, kernels, coupled=False, heteroscedastic=False, use_censoring=False, **settings
-    )
+
+    use_censoring = False
 
 
-def MONCGP(likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> CensoredGP:
-    """Return a multi-output non-censored Gaussian process: records taken at their word.
+class MONCGP(Preset):
+    """Multi-output non-censored Gaussian process: every bound treated as the value itself.
 
     >>> from censored_gp import MONCGP
     >>> model = MONCGP(rank=1)
     >>> model.coupled, model.use_censoring
     (True, False)
     """
-    return CensoredGP(
-        likelihood, kernels, coupled=True, heteroscedastic=False, use_censoring=False, **settings
-    )
+
+    coupled = True
+    use_censoring = False
 
 
-def CGP(likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> CensoredGP:
-    """Return a censored Gaussian process: single outputs, constant noise.
+class CGP(Preset):
+    """Censored Gaussian process: single outputs, constant noise.
 
     >>> from censored_gp import CGP
     >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> model.impute().round(1)
     array([1. , 2. , 3.4, 3.4, 2. , 1. ])
     """
-    return CensoredGP(
-        likelihood, kernels, coupled=False, heteroscedastic=False, use_censoring=True, **settings
-    )
 
 
-def HCGP(likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> CensoredGP:
-    """Return a heteroscedastic censored Gaussian process: single outputs, varying noise.
+class HCGP(Preset):
+    """Heteroscedastic censored Gaussian process: single outputs, varying noise.
 
     >>> from censored_gp import HCGP
     >>> model = HCGP("student_t")
     >>> model.coupled, model.heteroscedastic
     (False, True)
     """
-    return CensoredGP(
-        likelihood, kernels, coupled=False, heteroscedastic=True, use_censoring=True, **settings
-    )
+
+    heteroscedastic = True
 
 
-def MOCGP(likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> CensoredGP:
-    """Return a multi-output censored Gaussian process: constant noise.
+class MOCGP(Preset):
+    """Multi-output censored Gaussian process: constant noise.
 
     >>> from censored_gp import MOCGP
     >>> MOCGP("poisson", rank=2)
-    CensoredGP(heteroscedastic=False, likelihood='poisson', rank=2)
+    MOCGP(likelihood='poisson', rank=2)
     """
-    return CensoredGP(
-        likelihood, kernels, coupled=True, heteroscedastic=False, use_censoring=True, **settings
-    )
+
+    coupled = True
 
 
-def HMOCGP(likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> CensoredGP:
-    """Return the heteroscedastic multi-output censored Gaussian process.
+class HMOCGP(Preset):
+    """Heteroscedastic multi-output censored Gaussian process.
 
     >>> from censored_gp import HMOCGP
     >>> HMOCGP("negative_binomial")
-    CensoredGP(likelihood='negative_binomial')
+    HMOCGP(likelihood='negative_binomial')
     """
-    return CensoredGP(
-        likelihood, kernels, coupled=True, heteroscedastic=True, use_censoring=True, **settings
-    )
+
+    heteroscedastic = True
+    coupled = True
+
+
+MODELS: dict[str, type[Preset]] = {
+    kind.__name__: kind for kind in (NCGP, MONCGP, CGP, HCGP, MOCGP, HMOCGP)
+}
+"""The six models by name."""
+
+
+def paper_name(model: CensoredGP) -> str:
+    """Return what the paper calls a model of these settings."""
+    settings = [bool(getattr(model, name)) for name in FIXED]
+    same = [n for n, kind in MODELS.items() if [getattr(kind, f) for f in FIXED] == settings]
+    return same[0] if same else "CensoredGP"
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return the model that a file holds, or say what is wrong with the file.
+
+    Reading a file runs no code that it brings along.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.txt")
+    >>> _ = path.write_text("not a model")
+    >>> load(path)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: ...notes.txt is not a model file of censored-gp, or was cut short...
+    """
+    return persistence.load(path, CensoredGP)

@@ -16,16 +16,6 @@ from censored_gp.kernels import Kernel
 from censored_gp.model.lmc import LMC
 from censored_gp.model.model import Model
 
-NAMES = {
-    (False, False, False): "NCGP",
-    (False, True, False): "MONCGP",
-    (False, False, True): "CGP",
-    (True, False, True): "HCGP",
-    (False, True, True): "MOCGP",
-    (True, True, True): "HMOCGP",
-}
-"""The paper's names by what varies, is coupled, and uses the bounds."""
-
 
 class Coregionalization(NamedTuple):
     """How one kernel moves the outputs of a role together, in the units the model computes in."""
@@ -44,40 +34,27 @@ def coregionalization(
     for role, lmc in model.priors.items():
         for block, outputs in enumerate(np.reshape(lmc.outputs, np.shape(lmc.mean))):
             own = tuple(names[d] for d in outputs)
-            for kernel, matrices in zip(lmc.kernels, lmc.coregionalization, strict=True):
-                words = repr(_of_block(kernel, block).named(columns))
-                found.append(Coregionalization(role, words, own, np.asarray(matrices[block])))
+            for kernel, mixing in zip(lmc.kernels, lmc.mixing, strict=True):
+                a = np.asarray(mixing[block])
+                own_kernel = jax.tree.map(lambda leaf, b=block: np.asarray(leaf)[b], kernel)
+                words = repr(own_kernel.named(columns))
+                found.append(Coregionalization(role, words, own, a @ a.T))
     return tuple(found)
-
-
-def _of_block(kernel: Any, block: int) -> Any:
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[block], kernel)
 
 
 def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D D"]:
     """Return the correlation of sum_q B_q: of the latent functions at one and the same input."""
     varying = [name for name, lmc in model.priors.items() if lmc.varies]
     if role not in varying:
-        raise ValueError(f"role: found {role!r}. Accepted are those that vary: {listed(varying)}.")
-    total = _total(model.priors[role])
+        raise ValueError(f"`role` must be one that varies, {listed(varying)}, got {role!r}.")
+    a = [np.asarray(mixing) for mixing in model.priors[role].mixing]
+    # Outputs in different blocks are independent.
+    blocks = np.sum([np.einsum("bdr,ber->bde", each, each) for each in a], axis=0)
+    total = np.asarray(block_diag(*blocks))
     scale = np.sqrt(np.maximum(np.diagonal(total), 1e-300))
     correlation = total / np.outer(scale, scale)
     np.fill_diagonal(correlation, 1.0)
     return correlation
-
-
-def _total(lmc: LMC) -> Float[np.ndarray, "D D"]:
-    """Return sum_q B_q over all outputs of a role; outputs in different blocks are independent."""
-    return np.asarray(block_diag(*np.sum(lmc.coregionalization, axis=0)))
-
-
-def paper_name(estimator: Any) -> str:
-    """Return what the paper calls a model of these settings."""
-    varying, coupled, bounded = (
-        bool(value)
-        for value in (estimator.heteroscedastic, estimator.coupled, estimator.use_censoring)
-    )
-    return NAMES.get((varying, coupled, bounded), "CensoredGP")
 
 
 def describe(estimator: Any) -> str:
@@ -87,24 +64,25 @@ def describe(estimator: Any) -> str:
         f"{name} {likelihood!r}" for name, likelihood in zip(names, model.likelihoods, strict=True)
     ]
     lines = [
-        f"{paper_name(estimator)} on {listed(estimator.columns_.names)}: {', '.join(families)}",
+        f"{type(estimator).__name__} on {listed(estimator.columns_.names)}: {', '.join(families)}",
         estimator.observations_.summary(),
         f"{estimator.report_} Engine {estimator.engine}, {estimator.n_iter_} step(s).",
     ]
     for role, lmc in model.priors.items():
         lines += _role_lines(estimator, role, lmc)
     if estimator.coupled and len(names) > 1:
-        lines += ["Correlation of the means:", *_rows(prior_correlation(model), names)]
+        lines.append("Correlation of the means:")
+        for name, row in zip(names, prior_correlation(model), strict=True):
+            cells = " ".join(f"{value:6.3f}" for value in row)
+            lines.append(f"  {name:>{max(map(len, names))}} {cells}")
     return "\n".join(lines)
 
 
 def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
     if not lmc.varies:
         return [f"{role}: constant for each output"]
-    found = coregionalization(estimator.posterior_.model, estimator.columns_,
-                              estimator.output_names_)  # fmt: skip
     lines = [f"{role}: sum of"]
-    for part in (part for part in found if part.role == role):
+    for part in (part for part in estimator.coregionalization() if part.role == role):
         spread = np.sqrt(np.diagonal(part.matrix))
         sizes = ", ".join(f"{n} {s:.3g}" for n, s in zip(part.outputs, spread, strict=True))
         lines.append(f"  {part.kernel}, standard deviation {sizes}")
@@ -120,20 +98,8 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
 
 
 def _range(sizes: Float[np.ndarray, "J"]) -> str:
-    """Return one size, or how far several reach.
-
-    >>> _range(np.array([0.25])), _range(np.array([0.1, 0.5, 0.3]))
-    ('0.25', '0.1 to 0.5')
-    """
+    """Return one size, or how far several reach."""
     return f"{sizes[0]:.3g}" if len(sizes) == 1 else f"{sizes.min():.3g} to {sizes.max():.3g}"
-
-
-def _rows(matrix: Float[np.ndarray, "D D"], names: tuple[str, ...]) -> list[str]:
-    width = max(map(len, names))
-    return [
-        f"  {name:>{width}} " + " ".join(f"{value:6.3f}" for value in row)
-        for name, row in zip(names, matrix, strict=True)
-    ]
 
 
 PERIODS = {24.0: "daily", 168.0: "weekly", 8766.0: "yearly"}

@@ -1,22 +1,53 @@
-"""Engines: a task (model, observations, inputs) becomes a posterior; each is one file."""
+"""Engines: a task (model, observations, inputs) becomes a posterior; each is one file.
+
+An engine is a function `fit(task, settings) -> (posterior, report)`. `infer` runs one, by its name
+or as it is given; `find_engine` tells the class of its settings.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
 
 ENGINES = ("natural", "svi", "nuts")
-"""Each is a module of this package with ``fit(task, settings) -> (posterior, report)``."""
+"""The names of the engines that are built in."""
 
-__all__ = ["ENGINES", "FitResult", "Task", "infer"]
+__all__ = ["ENGINES", "Engine", "FitResult", "Task", "find_engine", "infer"]
 
 
-def infer(engine: str, task: Task, settings: Any = None) -> tuple[Posterior, FitResult]:
-    """Run an engine by name, with settings of its own kind or its defaults."""
-    if engine not in ENGINES:
-        raise ValueError(f"found engine={engine!r}; accepted are {', '.join(map(repr, ENGINES))}")
-    # Imported when asked for: an engine's optional dependencies are needed by its users only.
-    return import_module(f"censored_gp.inference.{engine}").fit(task, settings)
+class Engine(NamedTuple):
+    """A function that fits, and the dataclass of its settings if it has any."""
+
+    fit: Callable[..., tuple[Posterior, FitResult]]
+    settings: Any = None
+
+
+def find_engine(engine: Any) -> Engine:
+    """Return an engine from its name, from a function of the user's own, or as it is."""
+    if isinstance(engine, Engine):
+        return engine
+    if callable(engine):
+        return Engine(cast(Callable[..., Any], engine))
+    # Imported on demand: the optional dependencies of an engine are needed by its users only.
+    if engine == "natural":
+        from censored_gp.inference.natural import NaturalSettings, fit
+
+        return Engine(fit, NaturalSettings)
+    if engine == "svi":
+        from censored_gp.inference.svi import SVISettings, fit
+
+        return Engine(fit, SVISettings)
+    if engine == "nuts":
+        from censored_gp.inference.nuts import NutsSettings, fit
+
+        return Engine(fit, NutsSettings)
+    names = ", ".join(map(repr, ENGINES))
+    raise ValueError(f"`engine` must be one of {names}, or a function, got {engine!r}.")
+
+
+def infer(engine: Any, task: Task, settings: Any = None) -> tuple[Posterior, FitResult]:
+    """Run an engine with settings of its own kind, or its defaults."""
+    return find_engine(engine).fit(task, settings)

@@ -16,9 +16,10 @@ from jaxtyping import Float, Int, Shaped
 
 import censored_gp
 from censored_gp.data.errors import listed
-from censored_gp.estimator.analysis.compare import MODELS, compare
-from censored_gp.estimator.analysis.diagnose import of_censoring
-from censored_gp.estimator.summary import kernel_labels, paper_name
+from censored_gp.estimator.analysis.compare import compare
+from censored_gp.estimator.analysis.diagnose import censoring_cautions
+from censored_gp.estimator.presets import MODELS, paper_name
+from censored_gp.estimator.summary import kernel_labels
 from censored_gp.prediction.metrics import PIT, pit, pit_coverage, pit_histogram
 from censored_gp.reporting.rows import (
     XAxis,
@@ -207,7 +208,7 @@ def comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
     """Return the rows of a comparison that is given, or that is made now from names of models."""
     if wanted is None or wanted is False:
         return []
-    names = MODELS if wanted is True else [wanted] if isinstance(wanted, str) else wanted
+    names = list(MODELS) if wanted is True else [wanted] if isinstance(wanted, str) else wanted
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return records(wanted)
     columns, inputs = model.columns_, training_inputs(model)
@@ -236,7 +237,7 @@ def data_problems(model: Any) -> list[str]:
         exact = known.lower[known.is_exact[:, d], d]
         if len(exact) > 1 and np.ptp(exact) == 0:
             found.append(f"Output {name!r}: all of its exact values are {exact[0]:g}.")
-    found += of_censoring(known, times if model.use_censoring else None)
+    found += censoring_cautions(known, times if model.use_censoring else None)
     found += [] if times is None else time_problems(times)
     fit = model.report_
     return found + ([] if fit.converged else [fit.message]) + list(fit.notes)
@@ -350,7 +351,7 @@ def code(model: Any) -> str:
             chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
         remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
         for name in ("censored", "capacity", "lower", "upper", "side"):
-            given[name] = getattr(layout.spec, name)
+            given[name] = getattr(layout, name)
         given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
         arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
     lines = [

@@ -32,7 +32,7 @@ class XAxis(NamedTuple):
 
 def training_inputs(model: Any) -> Float[np.ndarray, "N C"]:
     """Return the centred input matrix that a model was fitted to."""
-    return model._inputs
+    return model.training_.inputs
 
 
 def training_axis(model: Any) -> XAxis:

@@ -111,7 +111,7 @@ def impute(
     check_files(training, reading, output, file)
     model = fitted(file, training, reading)
     answers = (model.impute(), *model.impute_interval(probability))
-    inputs, rows = training_inputs(model), model._rows
+    inputs, rows = training_inputs(model), model.training_.rows
     inputs = inputs if rows is None else inputs.take(rows.row)
     write_table(_with_keys(model, answers, inputs.arrow), output)
 

@@ -1,12 +1,13 @@
 """Is the model any good? Cells are held out, predicted, and compared with what is known of them.
 
 A censored cell that was held out still says something: the prediction must put enough of its
-probability where the cell can have been. So all held-out cells (but what may be a share) are
-scored by the log probability of what is known of them, and their probability integral transforms
-are intervals, as those of counts are. The same is done with a model that takes records at their
-word and with one that never sees a censored cell, to tell what heeding the bounds is worth.
+probability where the cell can have been. So all held-out cells (but shares) are scored by the log
+probability of what is known of them, and their probability integral transforms are intervals, as
+those of counts are. The same is done with a model that ignores censoring and with one that never
+sees a censored cell, to tell what using the bounds is worth.
 
-What records cannot tell, in sentences: outputs, and hours of the week, seldom seen.
+`censoring_cautions` tells where levels are not identified by the data: outputs, and hours of the
+week, that are mostly censored.
 """
 
 from __future__ import annotations
@@ -19,52 +20,48 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data import validation as targets
 from censored_gp.data.observations import Observations
-from censored_gp.data.time import WEEKDAYS
-from censored_gp.estimator.settings import engine_settings
-from censored_gp.inference import Task, infer
-from censored_gp.inference.elbo import Problem, Terms
+from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
+from censored_gp.estimator.settings import seed_of
+from censored_gp.estimator.training import make_task, seen_by
+from censored_gp.inference import infer
 from censored_gp.inference.model_search import best_fit
 from censored_gp.model.compilation import float64
-from censored_gp.model.model import Model
-from censored_gp.model.starting_values import design_for, freedom_of, starting_models
+from censored_gp.model.starting_values import design_for, starting_models
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
 
 MANY = 0.5
-"""Share of censored cells of an output that is worth a word."""
-
+"""The share of censored cells of an output above which a caution is given."""
 
 ALWAYS = 0.05
-"""Share of the hours of the week (or of its days) that may be censored every time."""
-
+"""The share of the hours of the week (or of its days) that may be censored every time."""
 
 LEAST = 3
-"""Weeks in which an hour must have been for it to be said that it is censored every time."""
-
+"""The number of weeks an hour must have been in the data to count as censored every time."""
 
 MORE_THAN_CHANCE = 3.0
-"""How many times as many such hours there must be as there would be were flags dealt at random."""
-
-
-DAY, WEEK = 24, 168
-
+"""How many times as many such hours there must be as with flags dealt at random."""
 
 SHARE = (
     " If it is a count that stopped at a random moment of its period, say so: with a family of "
     'counts, side="share" takes it for a share.'
 )
 
+THIS, NAIVE, EXACT = "this model", "ignores censoring", "exact cells only"
 
-def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = None) -> list[str]:
-    """Return where levels rest on the model more than on data, output by output.
+LEVEL = 0.9
+"""The probability of the intervals whose coverage is measured."""
 
-    >>> for said in of_censoring(Observations.from_flags([3, 5, 5], [0, 1, 1])):
-    ...     print(said)
-    Output 'y': 67% of its cells are censored. Its level rests more on the model than on data: ...
-    """
-    # What lies between two bounds speaks of the level, and so does a share, if it is one.
+Cells = Float[np.ndarray, "N D"]
+Times = Shaped[np.ndarray, " N"]
+Scores = dict[str, dict[str, dict[str, float]]]
+"""Scores by model, output and name."""
+
+
+def censoring_cautions(known: Observations, times: Times | None = None) -> list[str]:
+    """Return where levels rest on the model more than on data, output by output."""
+    # What lies between two bounds speaks of the level, and so does a share.
     hidden = (known.is_right | known.is_left) & ~known.is_share
     found = []
     for d, name in enumerate(known.names):
@@ -82,20 +79,20 @@ def of_censoring(known: Observations, times: Shaped[np.ndarray, " N"] | None = N
     return found
 
 
-def _of_slots(hidden: Bool[np.ndarray, " K"], times: Shaped[np.ndarray, " K"]) -> str:
+def _of_slots(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
     """Return that hours of the week (of daily records: days) are censored every time, if so."""
-    # Weeks begin on Mondays, and the first day of counting was a Thursday.
-    hours = times.astype("datetime64[h]").astype(np.int64) + 3 * DAY
-    daily = len(np.unique(hours % DAY)) <= 1
-    slots, number = (hours % WEEK // DAY, 7) if daily else (hours % WEEK, WEEK)
-    weeks = np.bincount(np.unique(hours // WEEK * number + slots) % number, minlength=number)
+    days, hours = weekday(times), CALENDAR["hour"](times)[0]
+    daily = len(np.unique(hours)) <= 1
+    slots, number = (days, 7) if daily else (24 * days + hours, 168)
+    week = (times.astype("datetime64[D]").astype(np.int64) - days) // 7
+    weeks = np.bincount(np.unique(week * number + slots) % number, minlength=number)
     often = weeks >= LEAST
     always = often & (np.bincount(slots, ~hidden, number) == 0)
     by_chance = float(np.sum(hidden.mean() ** weeks[often])) if often.any() else 0.0
     if always.sum() <= max(ALWAYS * often.sum(), MORE_THAN_CHANCE * by_chance):
         return ""
     first, count = int(np.argmax(always)), int(always.sum())
-    what, example = "hours", f"{WEEKDAYS[first // DAY]} {first % DAY}:00"
+    what, example = "hours", f"{WEEKDAYS[first // 24]} {first % 24}:00"
     if daily:
         what, example = "days", WEEKDAYS[first]
     return (
@@ -104,15 +101,6 @@ def _of_slots(hidden: Bool[np.ndarray, " K"], times: Shaped[np.ndarray, " K"]) -
         "and on the model, and goes too far beyond the bounds if the bounds rose and fell with "
         "the values."
     )
-
-
-Cells = Float[np.ndarray, "N D"]
-
-
-THIS, NAIVE, EXACT = "this model", "ignores censoring", "exact cells only"
-
-
-LEVEL = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +113,7 @@ class Diagnosis:
 
     rows: Any
     warnings: tuple[str, ...]
-    scores: dict[str, dict[str, dict[str, float]]]
+    scores: Scores
     prediction: CrossPrediction
     truth: Observations
 
@@ -147,10 +135,7 @@ class CrossPrediction:
         self.names, self.discrete = parts[0].names, parts[0].discrete
 
     def _chosen(self, each: Sequence[Float[np.ndarray, "... N D"]]) -> Any:
-        stacked = np.stack(each)
-        return np.choose(self._fold, stacked) if stacked.ndim == 3 else np.stack(
-            [np.choose(self._fold, stacked[:, p]) for p in range(stacked.shape[1])]
-        )  # fmt: skip
+        return np.choose(self._fold, np.stack(each))
 
     @property
     def mean(self) -> Float[np.ndarray, "N D"]:
@@ -177,22 +162,15 @@ class CrossPrediction:
 
 
 def hold_out(
-    known: Observations,
-    folds: int,
-    times: Shaped[np.ndarray, " N"] | None = None,
-    seed: int = 0,
+    known: Observations, folds: int, times: Times | None = None, seed: int | np.random.Generator = 0
 ) -> Int[np.ndarray, "N D"]:
     """Return the fold in which each cell is held out: whole days if there are times, else rows.
 
     Hours of one day resemble each other, so that a day must be held out as a whole. The days of
     each output are dealt out on their own: what other outputs did on a day may be used.
-
-    >>> fold = hold_out(Observations.exact([[1.0], [2.0], [3.0], [4.0]]), 2)
-    >>> sorted(fold[:, 0].tolist())
-    [0, 0, 1, 1]
     """
     if not isinstance(folds, int | np.integer) or folds < 2:
-        raise ValueError(f"folds: found {folds!r}. Accepted is a whole number, 2 or more.")
+        raise ValueError(f"`folds` must be an integer of at least 2, got {folds!r}.")
     rows, outputs = known.shape
     block = np.arange(rows)
     if times is not None:
@@ -201,28 +179,6 @@ def hold_out(
     count, rng = int(block.max()) + 1, np.random.default_rng(seed)
     dealt = [rng.permutation(np.arange(count) % folds)[block] for _ in range(outputs)]
     return np.stack(dealt, axis=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class _HeldOut(Task):
-    """A task in which some cells count for nothing.
-
-    They keep their places, so that all folds, and the fit to all cells, share a compiled program.
-    """
-
-    hidden: Any = None
-
-    def problem(self, model: Model) -> Problem:
-        """Lay out the cells, those that are hidden without weight."""
-        whole = super().problem(model)
-        outputs = {role: np.array(lmc.outputs) for role, lmc in model.priors.items()}
-        return dataclasses.replace(
-            whole, terms=tuple(self._weighed(part, outputs[part.roles[0]]) for part in whole.terms)
-        )
-
-    def _weighed(self, part: Terms, outputs: Int[np.ndarray, " D"]) -> Terms:
-        counts = ~self.hidden[part.row, outputs[part.column[:, 0]]]
-        return dataclasses.replace(part, weight=part.weight * counts)
 
 
 def cross_predict(
@@ -240,39 +196,21 @@ def cross_predict(
     return CrossPrediction([_refit(model, always | (fold == k), use_censoring) for k in each], fold)
 
 
-def _refit(model: Any, hidden: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
+def _refit(model: Any, held_out: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
     """Fit again without some cells."""
-    likelihoods, known = model.posterior_.model.likelihoods, model.observations_
-    seen = known if use_censoring else targets.ignore_censoring(known, likelihoods)
-    inner = model.units_.apply(targets.within_support(seen, likelihoods))
-    settings = model.get_params(deep=False)
-    with float64():
-        models = _fresh_starts(model, inner, hidden)
-        task = _HeldOut(
-            models[-1],
-            inner,
-            model._inputs,
-            settings["inducing_tolerance"],
-            settings["max_inducing"],
-            **freedom_of(
-                settings["kernels"], model.columns_, model._inputs, settings["max_inducing"]
-            ),
-            hidden=hidden,
-        )
-        # The other engines would take many times longer for about the same answer.
-        run, chosen = partial(infer, "natural"), engine_settings("natural", None, None, 0)
-        posterior, _ = best_fit(run, task, models, chosen)
-    return Prediction(posterior, model.units_, model._inputs, model.output_names_)
-
-
-def _fresh_starts(model: Any, inner: Observations, hidden: Bool[np.ndarray, "N D"]) -> list[Model]:
-    """Return the models to try, with starting values by the cells that are not hidden."""
-    likelihoods, values = model.posterior_.model.likelihoods, inner.values()
-    left = np.where(hidden, np.nan, values)
+    training, units = model.training_, model.units_
+    seen = units.apply(seen_by(training.likelihoods, training.observations, use_censoring))
+    values = seen.values()
+    left = np.where(held_out, np.nan, values)
     # An output of which nothing is left must start somewhere.
     left = np.where(np.isnan(left).all(axis=0), values, left)
-    settings = model.get_params(deep=False)
-    return starting_models(design_for(settings, likelihoods, model.columns_, model._inputs), left)
+    with float64():
+        design = design_for(vars(model), training.likelihoods, training.columns, training.inputs)
+        models = starting_models(design, left)
+        task = make_task(model, training, models[-1], seen, held_out=held_out)
+        # The other engines would take many times longer for about the same answer.
+        posterior, _ = best_fit(partial(infer, "natural"), task, models)
+    return Prediction(posterior, units, training.inputs, model.output_names_)
 
 
 def scored(
@@ -317,55 +255,41 @@ def _nanmean(values: Any) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def diagnose(
-    model: Any, folds: int, times: Shaped[np.ndarray, " N"] | None, seed: int = 0
-) -> tuple[dict[str, Any], Any]:
-    """Return the scores of the model and of the two that heed the bounds less, and predictions."""
-    known = model.observations_
-    fold = hold_out(known, folds, times, seed)
+def diagnose(model: Any, folds: int = 3, seed: Any = None) -> Diagnosis:
+    """Hold out cells, predict them, and score the predictions; see `CensoredGP.diagnose`."""
+    known, times = model.observations_, model.training_.times
+    fold = hold_out(known, folds, times, seed_of(seed, model.random_state, 0))
     censored = ~known.is_exact & ~known.is_missing
     predictions = {THIS: cross_predict(model, fold, use_censoring=model.use_censoring)}
     if model.use_censoring and censored.any():
         predictions[NAIVE] = cross_predict(model, fold, use_censoring=False)
         if all((known.is_exact & (fold != k)).any(axis=0).all() for k in range(folds)):
             predictions[EXACT] = cross_predict(model, fold, hidden=censored)
-    return {name: scored(found, known) for name, found in predictions.items()}, predictions[THIS]
-
-
-def columns_of(scores: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """Return scores as columns of a table: model, output, and one for each score."""
+    scores = {name: scored(found, known) for name, found in predictions.items()}
     flat = [(m, o, row) for m, table in scores.items() for o, row in table.items()]
     columns: dict[str, Any] = {"model": [m for m, _, _ in flat], "output": [o for _, o, _ in flat]}
-    return columns | {name: [row[name] for _, _, row in flat] for name in flat[0][2]}
+    columns |= {name: [row[name] for _, _, row in flat] for name in flat[0][2]}
+    rows = model.training_.table(columns)
+    return Diagnosis(rows, warnings_of(scores, model), scores, predictions[THIS], known)
 
 
-def warnings_of(
-    scores: dict[str, dict[str, dict[str, float]]],
-    model: Any,
-    times: Shaped[np.ndarray, " N"] | None = None,
-    level: float = LEVEL,
-) -> tuple[str, ...]:
+def warnings_of(scores: Scores, model: Any, level: float = LEVEL) -> tuple[str, ...]:
     """Return what is wrong, in sentences that say what could be done."""
-    own = scores[THIS]
-    # Who takes records at their word goes nowhere beyond them.
-    clock = times if model.use_censoring else None
-    found = [*_of_fit(model), *of_censoring(model.observations_, clock)]
+    own, known = scores[THIS], model.observations_
+    # A model that ignores censoring says nothing beyond the bounds.
+    times = model.training_.times if model.use_censoring else None
+    found = [] if model.report_.converged else [model.report_.message]
+    found += censoring_cautions(known, times)
     if own["all"]["cells"] == 0:
         found.append(
-            "No cell could be scored, as all that were seen may be shares of the truth: nothing is "
+            "No cell could be scored, as all that were seen are shares of the truth: nothing is "
             "known for or against the model. Some cells that were seen whole would tell."
         )
-    discrete = any(k.support.discrete for k in model.posterior_.model.likelihoods)
-    for name in model.output_names_:
-        shares = int(model.observations_.is_share[:, model.output_names_.index(name)].sum())
-        said = _of_row(own[name], level, discrete, shares)
+    discrete = any(k.support.discrete for k in model.training_.likelihoods)
+    for name, shares in zip(known.names, known.is_share.sum(axis=0), strict=True):
+        said = _of_row(own[name], level, discrete, int(shares))
         found += [f"Output {name!r}: {words}" for words in said]
     return tuple(found + _of_rivals(scores))
-
-
-def _of_fit(model: Any) -> list[str]:
-    report: Any = getattr(model, "report_", None)
-    return [] if report is None or report.converged else [report.message]
 
 
 def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0) -> list[str]:
@@ -401,11 +325,11 @@ def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0
     return found
 
 
-def _of_rivals(scores: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+def _of_rivals(scores: Scores) -> list[str]:
     """Return which of the simpler models predicts what is known of held-out cells better."""
     own = scores[THIS]["all"]["nlpd"]
     words = {
-        NAIVE: "A model that takes records at their word",
+        NAIVE: "A model that ignores censoring",
         EXACT: "A model that leaves out censored cells",
     }
     return [

@@ -1,4 +1,8 @@
-"""Inputs that are known for the times ahead: from a table whose rows are found by their times."""
+"""Expected outputs and intervals after the last training time.
+
+Inputs at those times come from a table of the user's, whose rows are found by their times. Inputs
+that nobody knows are drawn from the past, in scenarios over which the predictions are averaged.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,115 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from censored_gp.data.errors import listed, refuse
+from censored_gp.data import time as clock
+from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_kind
-from censored_gp.data.tables import Table, is_table, read_table
+from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
 from censored_gp.data.time import DAY, Times, weekday
+from censored_gp.estimator.settings import check_probability, seed_of
+from censored_gp.prediction.predictive import central, draws
+
+SCENARIOS = 12
+"""The number of ways in which unknown inputs may turn out."""
+
+Matrix = Float[np.ndarray, "H C"]
+
+
+def forecast(
+    model: Any,
+    periods: int | None = None,
+    until: Any = None,
+    inputs: Any = None,
+    probability: float = 0.9,
+    samples: int = 600,
+    seed: Any = None,
+) -> Any:
+    """Return expected outputs and intervals at the times ahead; see `CensoredGP.forecast`."""
+    check_probability(probability)
+    training, columns = model.training_, model.columns_
+    c, name = time_column(model)
+    if columns.is_time[c]:
+        past = columns.values(columns.names[c], training.inputs)
+        wall, instants = clock.times_ahead(past, periods, until, columns.zones[c])
+    else:
+        past = training.inputs[:, c] + float(columns.origin[c])
+        wall = instants = clock.numbers_ahead(past, periods, until)
+    matrix = known_inputs(inputs, columns, name, wall, instants)
+    for column, origin in enumerate(columns.origin):
+        if column == c and not columns.is_time[c]:
+            matrix[:, column] = wall - float(origin)
+        elif isinstance(origin, np.datetime64):
+            matrix[:, column] = hours_since(wall, origin)
+    if np.isnan(matrix).any():
+        rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
+        draw = scenarios if columns.is_time[c] else stretches
+        filled = draw(past, training.inputs, wall, matrix, SCENARIOS, rng)
+        found = [model.distribution_at(each) for each in filled]
+        drawn = np.concatenate([draws(each, -(-samples // SCENARIOS), rng) for each in found])
+        cells = np.mean([each.mean for each in found], axis=0), *central(drawn, probability)
+    else:
+        found = model.distribution_at(matrix)
+        cells = found.mean, *found.interval(probability)
+    return _table(model, cells, c, name, wall, instants)
+
+
+def time_column(model: Any) -> tuple[int, Any]:
+    """Return position and name of the input that is the time: that so named, or the first."""
+    columns, layout = model.columns_, model.layout_
+    if layout is not None and layout.time is not None:
+        return columns.names.index(str(layout.time)), layout.time
+    if not any(columns.is_time):
+        raise ValueError(
+            "forecast needs a model that was fitted with a time, fit(table, outputs=..., "
+            f"time=...), got one of the inputs {listed(columns.names)}."
+        )
+    c = columns.is_time.index(True)
+    return c, columns.names[c]
+
+
+def _table(
+    model: Any,
+    cells: tuple[Float[np.ndarray, "H D"], ...],
+    c: int,
+    name: Any,
+    wall: Times,
+    instants: Times,
+) -> Any:
+    """Return a forecast as a table: wide, or long if the training table was."""
+    training, layout = model.training_, model.layout_
+    columns: dict[str, Any] = {}
+    labels = list(map(str, training.labels))
+    parts = [[part[:, d] for part in cells] for d in range(len(labels))]
+    if layout is not None and layout.long:
+        wall, instants = (np.repeat(times, len(labels)) for times in (wall, instants))
+        columns[layout.by] = np.array(layout.outputs * len(cells[0]))
+        labels, parts = [str(layout.value)], [[part.reshape(-1) for part in cells]]
+    ends = ("", *interval_suffixes(labels, [str(name), *map(str, columns)]))
+    for label, each in zip(labels, parts, strict=True):
+        columns |= {f"{label}{end}": part for end, part in zip(ends, each, strict=True)}
+    times = training.timestamps(c, wall, instants)
+    table, rows = training.table({str(name): times, **columns}), training.rows
+    if layout is None or layout.backend != "pandas" or layout.time in (None, *rows.index.names):
+        return table
+    # The time was the index of the training table.
+    return table.set_index(str(name)).rename_axis(index=rows.index.native().index.name)
 
 
 def scenarios(
     past: Times,
     inputs: Float[np.ndarray, "N C"],
     ahead: Times,
-    matrix: Float[np.ndarray, "H C"],
+    matrix: Matrix,
     count: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "K H C"]:
-    """Fill what is not known of the inputs ahead with what it was on days of the past.
+    """Fill unknown inputs ahead with those of days of the past.
 
     Each day ahead takes all of its inputs from one day of the past, of the same weekday if there
     are two such days or more, at the nearest time of the day: weather lasts, so hours are not
     drawn one by one.
     """
-    filled, open_ = _unfilled(matrix, count)
+    filled, unknown = np.repeat(matrix[None], count, axis=0), np.isnan(matrix).any(axis=0)
     own, days = past.astype("datetime64[D]"), ahead.astype("datetime64[D]")
     choices = np.unique(own)
     for day in np.unique(days):
@@ -36,36 +128,27 @@ def scenarios(
         pool = alike if len(alike) >= 2 else choices
         for k, source in enumerate(rng.choice(pool, size=count)):
             like = _nearest(past, np.flatnonzero(own == source), ahead[rows])
-            filled[k][np.ix_(rows, open_)] = inputs[np.ix_(like, open_)]
+            filled[k][np.ix_(rows, unknown)] = inputs[np.ix_(like, unknown)]
     return np.where(np.isnan(matrix), filled, matrix)
 
 
-def drawn_stretches(
+def stretches(
     past: Float[np.ndarray, " N"],
     inputs: Float[np.ndarray, "N C"],
-    matrix: Float[np.ndarray, "H C"],
+    ahead: Float[np.ndarray, " H"],
+    matrix: Matrix,
     count: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "K H C"]:
-    """Fill what is not known of the inputs ahead with a stretch of the past that starts anywhere.
+    """Fill unknown inputs ahead with a stretch of the past that starts anywhere.
 
     For times that are numbers, of which nobody knows what a day is. The past begins again where a
     stretch passes its end.
     """
-    filled, open_ = _unfilled(matrix, count)
-    order, rows = np.argsort(past, kind="stable"), np.arange(len(matrix))
-    for k, start in enumerate(rng.integers(len(past), size=count)):
-        like = order[(start + rows) % len(past)]
-        filled[k][np.ix_(rows, open_)] = inputs[np.ix_(like, open_)]
-    return np.where(np.isnan(matrix), filled, matrix)
-
-
-def _unfilled(
-    matrix: Float[np.ndarray, "H C"], count: int
-) -> tuple[Float[np.ndarray, "K H C"], Int[np.ndarray, " U"]]:
-    """Return copies of the inputs ahead, and the columns of which something is not known."""
-    unknown = np.flatnonzero(np.isnan(matrix).any(axis=0))
-    return np.repeat(matrix[None], count, axis=0), unknown
+    starts = rng.integers(len(past), size=count)
+    rows = (starts[:, None] + np.arange(len(ahead))) % len(past)
+    drawn = inputs[np.argsort(past, kind="stable")[rows]]
+    return np.where(np.isnan(matrix), drawn, matrix)
 
 
 def _nearest(past: Times, rows: Int[np.ndarray, " K"], ahead: Times) -> Int[np.ndarray, " H"]:
@@ -78,58 +161,29 @@ def _nearest(past: Times, rows: Int[np.ndarray, " K"], ahead: Times) -> Int[np.n
     return rows[np.argmin(apart, axis=1)]
 
 
-def in_hours(columns: Columns, times: Times) -> dict[int, Float[np.ndarray, " H"]]:
-    """Return times as the model has them, for each of its columns of times."""
-    return {
-        c: hours_since(times, origin)
-        for c, origin in enumerate(columns.origin)
-        if isinstance(origin, np.datetime64)
-    }
-
-
-def known_inputs(
-    X: Any, columns: Columns, time: Any, wall: Times, instant: Times
-) -> Float[np.ndarray, "H C"]:
+def known_inputs(X: Any, columns: Columns, time: Any, wall: Times, instants: Times) -> Matrix:
     """Return the inputs that a table gives for the times ahead, NaN where it has no such column.
 
     A table with the column `time` has its rows in any order, and may have more than are needed.
     One without has a row for each time ahead, in their order.
-
-    >>> past = np.array(["2024-06-03", "2024-06-04"], dtype="datetime64[s]")
-    >>> _, columns = read_inputs({"day": past, "rain": [0.0, 0.0]})
-    >>> later, rain = past + np.timedelta64(2, "D"), {"rain": [5.0, 6.0]}
-    >>> known_inputs({"day": later[::-1], **rain}, columns, "day", later, later)[:, 1]
-    array([6., 5.])
     """
     matrix = np.full((len(wall), len(columns.names)), np.nan)
     if X is None:
         return matrix
     if not is_table(X):
-        raise ValueError(
-            f"inputs: found {type(X).__name__}. Accepted is a data frame or a dict of columns by "
-            "name."
-        )
+        raise DataError(f"must be a table, got {type(X).__name__}.", argument="inputs")
     table = read_table(X)
-    used = _used(table, columns, time)
-    values, _ = read_inputs(
-        {source: table.array(source, "Input") for source in used}, columns.only(used)
-    )
-    rows = _rows(table, columns, time, wall, instant, values)
-    matrix[:, [c for source in used for c in columns.groups[source]]] = values[rows]
-    return matrix
-
-
-def _used(table: Table, columns: Columns, time: Any) -> list[str]:
-    """Return the inputs that a table has, in the order of the model."""
     accepted = [source for source in columns.groups if source != str(time)]
     used = [source for source in accepted if table.has(source)]
     if not used:
-        few = "The model has no inputs but the time: leave the table out."
-        raise ValueError(
-            f"inputs: found the columns {listed(table.names)}. "
-            + (f"Accepted are some of {listed(accepted)}." if accepted else few)
+        raise DataError(
+            f"must have columns among {listed(accepted)}, got {listed(table.names)}.",
+            argument="inputs",
         )
-    return used
+    values, _ = read_inputs(table.select(used), columns.only(used))
+    rows = _rows(table, columns, time, wall, instants, values)
+    matrix[:, [c for source in used for c in columns.groups[source]]] = values[rows]
+    return matrix
 
 
 def _rows(
@@ -137,58 +191,46 @@ def _rows(
     columns: Columns,
     time: Any,
     wall: Times,
-    instant: Times,
+    instants: Times,
     values: Float[np.ndarray, "K C"],
 ) -> Int[np.ndarray, " H"]:
     """Return the row of a table for each time ahead."""
     if time is None or not table.has(time):
         if len(values) != len(wall):
-            raise ValueError(
-                f"inputs: found {len(values)} row(s) for {len(wall)} time(s) ahead. Accepted is "
-                "one row for each of them, in their order, or a column of their times."
+            raise DataError(
+                f"must have one row for each of the {len(wall)} times ahead, or a column of their "
+                f"times, got {len(values)} rows.",
+                argument="inputs",
             )
         return np.arange(len(wall))
     given = _instants(table, time, columns)
-    places = {moment: row for row, moment in reversed(list(enumerate(given.tolist())))}
-    _refuse_disagreeing(given.tolist(), places, values, time)
-    wanted = instant.astype(given.dtype).tolist()
-    lost = [k for k, moment in enumerate(wanted) if moment not in places]
-    if lost:
-        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-        raise ValueError(
-            f"inputs: found no row for {time} {_shown(wall[lost[0]])}{more}. Accepted is a row for "
-            f"each time ahead: {len(wall)} from {_shown(wall[0])} to {_shown(wall[-1])}. Add the "
-            "rows, or ask for fewer times."
+    distinct, first, code = np.unique(given, return_index=True, return_inverse=True)
+    refuse(
+        np.any(values != values[first[code]], axis=1),
+        str(time),
+        "Input",
+        lambda row, _: f"got the time of row {first[code[row]]} again, with other inputs.",
+    )
+    wanted = np.round(instants, 9) if given.dtype.kind == "f" else instants.astype(given.dtype)
+    place = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
+    absent = np.flatnonzero(distinct[place] != wanted)
+    if len(absent):
+        raise DataError(
+            f"must have a row for each of the {len(wall)} times from {wall[0]} to {wall[-1]}, got "
+            f"none for {time} {wall[absent[0]]} ({len(absent)} missing).",
+            argument="inputs",
         )
-    return np.array([places[moment] for moment in wanted])
-
-
-def _shown(time: Any) -> str:
-    return str(time).replace("T", " ") if isinstance(time, np.datetime64) else f"{time:g}"
+    return first[place]
 
 
 def _instants(table: Table, time: Any, columns: Columns) -> Shaped[np.ndarray, " K"]:
     """Return the times of a table: in UTC, without a zone if the training data have none."""
-    place = columns.names.index(str(time))
-    zone = columns.zones[place]
+    c = columns.names.index(str(time))
+    zone, was_time = columns.zones[c], columns.is_time[c]
     column = table.with_times(time).column(time, "Input", zone and "UTC")
-    require_kind(column, columns.is_time[place], zone)
-    if not columns.is_time[place]:
+    require_kind(column, was_time, zone)
+    if not was_time:
         # To the sixth digit of a step and beyond they agree or are different times.
         return np.round(column.numbers("Input"), 9)
     refuse(np.isnat(column.values), column.name, "Input", "got a missing time.")
     return column.values.astype("datetime64[s]")
-
-
-def _refuse_disagreeing(
-    given: list[Any], places: dict[Any, int], values: Float[np.ndarray, "K C"], time: Any
-) -> None:
-    """Refuse two rows of one time whose inputs differ; a long table has many that do not."""
-    first = np.array([places[moment] for moment in given])
-    other = np.flatnonzero(np.any(values != values[first], axis=1))
-    if len(other):
-        late = int(other[0])
-        raise ValueError(
-            f"Input {str(time)!r}, row {late}: found the time of row {first[late]} again, with "
-            "other inputs. Accepted is one row for each time. Drop one of them."
-        )

@@ -1,4 +1,4 @@
-"""Held-out cells tell good models from bad ones, and words say so."""
+"""Held-out cells tell good models from bad ones; outputs and hours seldom seen are told."""
 
 import dataclasses
 
@@ -7,6 +7,7 @@ import pytest
 
 from censored_gp import CensoredGP, Observations
 from censored_gp.estimator.analysis import diagnose
+from censored_gp.estimator.analysis.diagnose import censoring_cautions as cautions
 from censored_gp.kernels import RBF
 from censored_gp.prediction import metrics
 
@@ -81,11 +82,17 @@ def test_what_is_held_out_leaves_no_trace(model, data):
     assert np.any(np.abs(found - again)[~hidden] > 0.01)
 
 
-def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model):
-    inner, nothing = model._inner, np.ones(model.observations_.shape, dtype=bool)
-    (start,) = diagnose._fresh_starts(model, inner, nothing)
-    (whole,) = diagnose._fresh_starts(model, inner, ~nothing)
-    np.testing.assert_array_equal(start.priors["mean"].mean, whole.priors["mean"].mean)
+def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model, monkeypatch):
+    starts, nothing = [], np.ones(model.observations_.shape, dtype=bool)
+
+    def keep(run, task, models):
+        starts.append(models[-1])
+        return model.posterior_, model.report_
+
+    monkeypatch.setattr(diagnose, "best_fit", keep)
+    for hidden in (nothing, ~nothing):
+        diagnose._refit(model, hidden, use_censoring=True)
+    np.testing.assert_array_equal(starts[0].priors["mean"].mean, starts[1].priors["mean"].mean)
 
 
 def test_whole_days_are_held_out_of_each_output():
@@ -96,7 +103,7 @@ def test_whole_days_are_held_out_of_each_output():
     assert np.all(by_day == by_day[:, :1])
     assert np.bincount(fold[:, 0]).tolist() == [48, 48, 48]
     assert np.any(fold[:, 0] != fold[:, 1])
-    with pytest.raises(ValueError, match="folds: found 1"):
+    with pytest.raises(ValueError, match="`folds`"):
         diagnose.hold_out(known, 1)
 
 
@@ -173,7 +180,7 @@ def test_rivals_that_do_better_are_named(found, model):
         swapped[diagnose.THIS],
     )
     said = diagnose.warnings_of(swapped, model)
-    assert any("takes records at their word predicts" in sentence for sentence in said)
+    assert any("ignores censoring predicts" in sentence for sentence in said)
 
 
 def test_a_fit_that_did_not_end_and_data_that_say_little_are_told(model):
@@ -181,7 +188,8 @@ def test_a_fit_that_did_not_end_and_data_that_say_little_are_told(model):
     bad.__dict__ |= vars(model)
     bad.report_ = dataclasses.replace(model.report_, status="stuck", message="It is stuck.")
     lower = np.where(np.arange(N)[:, None] < 50, 0.0, model.observations_.lower)
-    bad.observations_ = Observations(lower, np.where(np.arange(N)[:, None] < 50, np.inf, lower))
+    known = Observations(lower, np.where(np.arange(N)[:, None] < 50, np.inf, lower))
+    bad.training_ = dataclasses.replace(model.training_, observations=known)
     said = diagnose.warnings_of({diagnose.THIS: {"y": metrics_row(), "all": metrics_row()}}, bad)
     assert said[0] == "It is stuck."
     assert "83% of its cells are censored" in said[1]
@@ -205,3 +213,87 @@ def test_scores_are_those_of_the_metrics(found):
     assert row["nlpd"] == pytest.approx(metrics.nlpd(found.prediction, found.truth, per_point=True))
     exact = np.where(found.truth.is_exact, found.truth.lower, np.nan)
     assert row["mae"] == pytest.approx(metrics.mae(found.prediction, exact))
+
+
+MONDAY = np.datetime64("2024-06-03T00")
+HOURS = MONDAY + np.arange(24 * 28)
+WORKING = (np.arange(24 * 28) // 24 % 7 < 5) & np.isin(np.arange(24 * 28) % 24, [8, 17])
+
+
+def observed(censored, flag=1):
+    return Observations.from_flags(np.full(len(censored), 3.0), flag * np.asarray(censored, int))
+
+
+def test_hours_that_are_censored_in_every_week_are_told():
+    (said,) = cautions(observed(WORKING), HOURS)
+    assert said.startswith("Output 'y': 10 of 168 hours of the week are censored every time")
+    assert "such as Monday 8:00" in said
+    assert 'side="share"' in said
+
+
+def test_a_single_week_in_which_an_hour_was_seen_is_enough():
+    seen = WORKING & ~(np.arange(24 * 28) < 168)
+    assert cautions(observed(seen), HOURS) == []
+
+
+def test_what_is_missing_was_not_seen():
+    known = observed(WORKING)
+    gone = (WORKING & (np.arange(24 * 28) < 168))[:, None]
+    lower, upper = np.where(gone, -np.inf, known.lower), np.where(gone, np.inf, known.upper)
+    (said,) = cautions(dataclasses.replace(known, lower=lower, upper=upper), HOURS)
+    assert "10 of 168" in said
+
+
+def test_two_weeks_tell_nothing_of_every_week():
+    assert cautions(observed(WORKING[:336]), HOURS[:336]) == []
+    # Nor do four records of each hour of them.
+    quarters = MONDAY.astype("datetime64[m]") + 15 * np.arange(4 * 336)
+    assert cautions(observed(np.repeat(WORKING[:336], 4)), quarters) == []
+
+
+def test_few_such_hours_are_not_worth_a_word():
+    few = WORKING & (np.arange(24 * 28) % 24 == 8) & (np.arange(24 * 28) // 24 % 7 < 4)
+    assert cautions(observed(few), HOURS) == []
+
+
+def test_shares_speak_of_the_level_and_so_do_two_bounds():
+    known = observed(WORKING)
+    assert cautions(dataclasses.replace(known, is_share=known.is_right), HOURS) == []
+    rounded = Observations.from_rounding(np.full(len(HOURS), 5.0), np.where(WORKING, 1.0, 0.0))
+    assert cautions(rounded, HOURS) == []
+    assert cautions(Observations.from_rounding(np.full(len(HOURS), 5.0), 1.0), HOURS) == []
+
+
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.45])
+@pytest.mark.parametrize("times", [HOURS[: 24 * 21], HOURS, np.unique(HOURS.astype("M8[D]"))])
+def test_flags_dealt_at_random_are_no_pattern(share, times):
+    told = 0
+    for seed in range(40):
+        flags = np.random.default_rng(seed).uniform(size=len(times)) < share
+        told += any("every time" in said for said in cautions(observed(flags), times))
+    assert told <= 4
+
+
+def test_times_now_and_then_are_no_weeks():
+    rng = np.random.default_rng(0)
+    times = np.sort(MONDAY + rng.integers(0, 24 * 730, 400))
+    assert cautions(observed(rng.uniform(size=400) < 0.3), times) == []
+
+
+def test_days_of_the_week_are_days():
+    days = np.datetime64("2024-06-03") + np.arange(28)
+    saturday = np.arange(28) % 7 == 5
+    (said,) = cautions(observed(saturday, -1), days)
+    assert said.startswith("Output 'y': 1 of 7 days of the week is censored every time")
+    assert "Saturday" in said
+    assert "share" not in said, "what is at most so much is no share"
+
+
+@pytest.mark.parametrize("times", [None, HOURS])
+def test_an_output_that_is_mostly_censored_is_told_once(times):
+    (said,) = cautions(observed(np.arange(24 * 28) % 3 > 0), times)
+    assert "67% of its cells are censored" in said
+
+
+def test_nothing_censored_is_nothing_to_tell():
+    assert cautions(observed(np.zeros(24 * 28)), HOURS) == []

@@ -1,5 +1,6 @@
 """Forecasts and required supply in the user's own way: zones, days, indices, numbers as times."""
 
+import datetime as dt
 import warnings
 
 import numpy as np
@@ -9,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from censored_gp import CensoredGP, load
+from censored_gp.data.inputs import read_inputs
+from censored_gp.estimator.analysis.forecast import known_inputs, scenarios, stretches
 from censored_gp.kernels import RBF
 
 N = 48
@@ -102,7 +105,7 @@ def test_numbers_can_be_the_time():
 
 def test_without_a_time_there_is_no_forecast():
     model = fitted({"x": np.arange(float(N)), "a": WAVE}, time=None, inputs="x")
-    with pytest.raises(ValueError, match=r"forecast: found the inputs 'x', none of them a time"):
+    with pytest.raises(ValueError, match=r"forecast.*time.*'x'"):
         model.forecast(2)
 
 
@@ -133,3 +136,126 @@ def test_an_index_of_several_levels_comes_back_from_a_file(tmp_path):
     pd.testing.assert_index_equal(model.impute().index, index)
     loaded = load(model.save(tmp_path / "m")).impute().index
     pd.testing.assert_index_equal(loaded, index, exact="equiv")
+
+
+TIMES = pd.date_range("2024-06-03", periods=48, freq="h", tz="Europe/Berlin")
+DAYS = pd.DataFrame({"time": TIMES, "heat": np.arange(48.0), "sky": ["wet", "dry"] * 24})
+AHEAD = pd.date_range("2024-06-05", periods=3, freq="h", tz="Europe/Berlin")
+WALL = AHEAD.tz_localize(None).to_numpy().astype("datetime64[s]")
+INSTANT = AHEAD.tz_convert("UTC").tz_localize(None).to_numpy().astype("datetime64[s]")
+_, COLUMNS = read_inputs(DAYS)
+
+
+def heat(table):
+    found = known_inputs(table, COLUMNS, "time", WALL, INSTANT)
+    assert np.isnan(found[:, 0]).all()
+    return (found[:, 1] + COLUMNS.origin[1]).tolist()
+
+
+@pytest.mark.parametrize("make", [dict, pl.DataFrame])
+def test_inputs_that_are_given_are_used(make):
+    matrix = known_inputs(make({"sky": ["wet", "dry", "dry"]}), COLUMNS, "time", WALL, INSTANT)
+    assert np.isnan(matrix[:, :2]).all()
+    np.testing.assert_allclose(matrix[0, 2:] - matrix[1, 2:], [-1.0, 1.0])
+
+
+GIVEN = pd.DataFrame({"time": AHEAD, "heat": [5.0, 6.0, 7.0]})
+MORE = pd.concat([DAYS[["time", "heat"]], GIVEN])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        GIVEN,
+        GIVEN[::-1],
+        pl.from_pandas(GIVEN)[::-1],
+        GIVEN.assign(time=AHEAD.tz_convert("Asia/Tokyo"))[::-1],
+        {"time": [str(time) for time in AHEAD[::-1]], "heat": [7.0, 6.0, 5.0]},
+        {"time": list(AHEAD[::-1].to_pydatetime()), "heat": [7.0, 6.0, 5.0]},
+        GIVEN.set_index("time")[::-1],
+        MORE,
+        pd.concat([GIVEN, GIVEN]),
+        {"heat": [5.0, 6.0, 7.0]},
+    ],
+    ids=range(10),
+)
+def test_rows_are_found_by_their_times(table):
+    assert heat(table) == [5.0, 6.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (GIVEN[1:], "3 times.*none for time 2024-06-05T00"),
+        (GIVEN.assign(time=AHEAD + pd.Timedelta(days=366)), "3 missing"),
+        (GIVEN.assign(time=WALL), "Input 'time'.*without a.*zone"),
+        (GIVEN.assign(time=[1, 2, 3]), "Input 'time'.*no times"),
+        (GIVEN.assign(time=[AHEAD[0], pd.NaT, AHEAD[2]]), "Input 'time', row 1.*missing"),
+        (
+            pd.concat([GIVEN, GIVEN.assign(heat=0.0)]),
+            "Input 'time', row 3.*the time of row 0",
+        ),
+        (GIVEN.assign(heat=[1.0, np.nan, 2.0]), "Input 'heat', row 1"),
+        ({"snow": [1.0]}, "'heat', 'sky', got 'snow'"),
+        ({"time": AHEAD}, "among 'heat', 'sky'"),
+        ({"heat": [1.0]}, "3 times ahead.*1 rows"),
+        (np.zeros((3, 1)), "`inputs`.*ndarray"),
+    ],
+    ids=range(11),
+)
+def test_inputs_that_do_not_fit_are_refused(table, words):
+    with pytest.raises(ValueError, match=words):
+        heat(table)
+
+
+def test_times_that_are_numbers_are_found_too():
+    _, columns = read_inputs({"week": [1.0, 2.0, 3.0], "price": [9.0, 8.0, 7.0]})
+    ahead = np.array([4.0, 5.0])
+    table = {"week": [5, 4], "price": [1.0, 2.0]}
+    found = known_inputs(table, columns, "week", ahead, ahead)
+    assert (found[:, 1] + columns.origin[1]).tolist() == [2.0, 1.0]
+    with pytest.raises(ValueError, match="none for week 5"):
+        known_inputs({"week": [4], "price": [2.0]}, columns, "week", ahead, ahead)
+    with pytest.raises(ValueError, match=r"Input 'week'.*numbers"):
+        known_inputs({"week": [dt.date(2024, 6, 3)], "price": [2.0]}, columns, "week", ahead, ahead)
+
+
+def test_a_model_without_inputs_needs_no_table():
+    _, columns = read_inputs({"week": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="`inputs` must have columns among"):
+        known_inputs({"week": [4.0]}, columns, "week", np.array([4.0]), np.array([4.0]))
+
+
+def test_where_times_are_numbers_unknown_inputs_are_a_stretch_of_the_past():
+    past = np.array([2.0, 0.0, 1.0])
+    inputs = np.column_stack([past, 10 * past])
+    matrix = np.array([[3.0, np.nan], [4.0, np.nan]])
+    found = stretches(past, inputs, matrix[:, 0], matrix, 20, np.random.default_rng(0))
+    pairs = {tuple(rows) for rows in found[:, :, 1].tolist()}
+    assert pairs == {(0.0, 10.0), (10.0, 20.0), (20.0, 0.0)}
+    np.testing.assert_array_equal(found[:, :, 0], np.tile([3.0, 4.0], (20, 1)))
+
+
+def hours_from(start, hours):
+    return np.datetime64(start, "s") + np.arange(hours) * np.timedelta64(3600, "s")
+
+
+PAST = {
+    "time": hours_from("2024-06-03T00", 24 * 15),
+    "heat": np.arange(24.0 * 15),
+    "sky": ["wet" if day % 2 else "dry" for day in range(15) for _ in range(24)],
+}
+
+
+def test_unknown_inputs_come_from_one_day_of_the_past_at_the_same_hour():
+    inputs, columns = read_inputs(PAST)
+    ahead = hours_from("2024-06-18T06", 30)  # a Tuesday, of which the past has two
+    matrix = np.full((30, inputs.shape[1]), np.nan)
+    matrix[:, 0] = 0.0
+    found = scenarios(PAST["time"], inputs, ahead, matrix, 20, np.random.default_rng(0))
+    heat = found[:, :, 1] + columns.origin[1]
+    np.testing.assert_array_equal(heat[:, :18] % 24, np.tile(np.arange(6.0, 24.0), (20, 1)))
+    day = heat[:, :18] // 24
+    assert np.all(day == day[:, :1])
+    assert set(day[:, 0]) == {1.0, 8.0}
+    assert np.all(found[:, :, 0] == 0.0)

@@ -20,7 +20,8 @@ from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
 )
 
-from censored_gp import CensoredGP, Observations
+from censored_gp import CensoredGP, Observations, Prediction
+from censored_gp.estimator import censored_gp
 from censored_gp.kernels import RBF, Matern32, Periodic
 from censored_gp.likelihoods import Gaussian
 
@@ -162,7 +163,7 @@ def test_the_score_is_r2_over_exact_cells(world, pair):
     expected = r2_score(world.truth, mean, sample_weight=weight)
     assert pair.score(world.X, world.truth, weight) == pytest.approx(expected)
     swapped = pd.DataFrame(world.truth, columns=["y1", "y0"])
-    with pytest.raises(ValueError, match=r"got 'y1', 'y0'.*'y0', 'y1'"):
+    with pytest.raises(ValueError, match=r"Outputs.*'y1', 'y0'.*'y0', 'y1'"):
         pair.score(world.X, swapped)
     with_gap = np.where(np.arange(40)[:, None] == 0, np.nan, world.truth)
     assert pair.score(world.X, with_gap) == pytest.approx(r2_score(world.truth[1:], mean[1:]))
@@ -222,9 +223,7 @@ def test_couplings_can_be_read(pair):
     correlation = pair.correlations()
     np.testing.assert_allclose(correlation, [[1, expected], [expected, 1]])
     assert expected > 0.5
-    with pytest.raises(
-        ValueError, match=r"role: found 'scale'\. Accepted are those that vary: 'me"
-    ):
+    with pytest.raises(ValueError, match=r"`role`.*'mean'.*'scale'"):
         pair.correlations("scale")
 
 
@@ -318,7 +317,7 @@ def test_a_fitted_model_can_be_cloned_pickled_and_read(world, single):
     with pytest.raises(NotFittedError):
         unfitted.summary()
     said = str(single)
-    for words in ("MOCGP on 'x0': y Gaussian()", "at least a bound", "The fit converged. ELBO",
+    for words in ("CensoredGP on 'x0': y Gaussian()", "at least a bound", "The fit converged. ELBO",
                   "mean: sum of", "RBF(lengthscale=", "scale: constant"):  # fmt: skip
         assert words in said
 
@@ -364,3 +363,107 @@ def test_validation_data_are_given_in_the_users_units(world, begin):
     assert given.max_iterations == 20
     assert given.seed == begin(model, world.X[::2], y[::2])[1].seed
     assert model.get_params()["engine_settings"] is settings
+
+
+ROWS = {
+    "slice": slice(4, 14),
+    "mask": np.isin(np.arange(24), range(4, 14)),
+    "positions": np.arange(4, 14),
+    "list": list(range(4, 14)),
+}
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Two outputs with every kind of cell, from a table."""
+    x = np.linspace(0.0, 6.0, 24)
+    y = np.round(20 + 5 * np.stack([np.sin(x), np.sin(x + 0.4)], axis=1), 1)
+    lower, upper = y.copy(), y.copy()
+    upper[[4, 5], 0] = upper[[6], 1] = np.inf
+    lower[[9, 10], 0] = -np.inf
+    lower[12, 1], upper[12, 1] = y[12, 1] - 1, y[12, 1] + 1
+    lower[15, 0], upper[15, 0] = -np.inf, np.inf
+    ends = {f"{name}_{end}": bound[:, d] for end, bound in (("low", lower), ("high", upper))
+            for d, name in enumerate("ab")}  # fmt: skip
+    values = {name: np.where(lower == upper, y, np.nan)[:, d] for d, name in enumerate("ab")}
+    return CensoredGP(kernels=RBF(1.5), heteroscedastic=False).fit(
+        {"x": x, **values, **ends},
+        outputs=["a", "b"], inputs="x", lower=["a_low", "b_low"], upper=["a_high", "b_high"],
+    )  # fmt: skip
+
+
+def cells(table):
+    return np.stack([table[name] for name in "ab"], axis=1)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How many rows each prediction was made for."""
+    seen, make = [], Prediction.__init__
+
+    def spied(self, posterior, units, inputs, *others):
+        seen.append(len(inputs))
+        make(self, posterior, units, inputs, *others)
+
+    monkeypatch.setattr(Prediction, "__init__", spied)
+    return seen
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_rows_may_be_chosen_in_any_way(mixed, kind):
+    every, some = mixed.imputation(), mixed.imputation(ROWS[kind])
+    np.testing.assert_allclose(some.mean, every.mean[4:14], rtol=1e-9)
+    np.testing.assert_allclose(some.std, every.std[4:14], rtol=1e-6, atol=1e-9)
+
+
+def test_all_ways_to_fill_gaps_agree(mixed):
+    mean, std = (cells(table) for table in mixed.impute(return_std=True))
+    exact, found = mixed.observations_.is_exact, mixed.imputation()
+    np.testing.assert_allclose(mean, found.mean, rtol=1e-9)
+    np.testing.assert_allclose(std[~exact], found.std[~exact], rtol=1e-6)
+    assert np.all(std[exact] == 0)
+    np.testing.assert_array_equal(mean[exact], mixed.observations_.lower[exact])
+
+
+def test_intervals_are_of_the_same_distribution(mixed):
+    ends = mixed.impute_interval(0.8)
+    assert list(ends[0]) == list(ends[1]) == list(mixed.impute())
+    known = mixed.observations_
+    open_ = ~known.is_exact.all(axis=1)
+    twins = mixed.imputation(open_).interval(0.8)
+    low, high = map(cells, ends)
+    for end, twin in zip((low, high), twins, strict=True):
+        np.testing.assert_array_equal(end[known.is_exact], known.lower[known.is_exact])
+        np.testing.assert_allclose(end[open_], twin, rtol=1e-9)
+        assert np.all((known.lower <= end) & (end <= known.upper))
+    assert np.all((low < high)[~known.is_exact])
+
+
+def test_nothing_is_computed_for_rows_that_are_exact(mixed, asked, monkeypatch):
+    monkeypatch.setattr(censored_gp, "MOST_ROWS", 10)
+    mean, std = (cells(table) for table in mixed.impute(return_std=True))
+    mixed.impute_interval(0.8)
+    assert asked == [7, 7]
+    exact = mixed.observations_.is_exact
+    np.testing.assert_array_equal(mean[exact], mixed.observations_.lower[exact])
+    assert np.all(std[exact] == 0)
+
+
+def test_lost_demand_asks_only_rows_of_which_something_may_be_lost(mixed, asked):
+    mixed.lost_demand(samples=20, random_state=8)
+    assert asked == [3]
+
+
+@pytest.mark.slow
+def test_draws_from_the_prior_have_its_variance():
+    """Gaussian, one kernel: variance of an output is that of the kernel and of the noise."""
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 6, 24)[:, None]
+    y = 5 + np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=24)
+    model = CensoredGP(heteroscedastic=False).fit(X, y)
+    drawn = model.sample_prior(X, 100, random_state=1)
+    priors, scale = model.posterior_.model.priors, model.units_.scale[0]
+    latent = sum(float((np.asarray(a) ** 2).sum()) for a in priors["mean"].mixing)
+    noise = float(np.exp(2 * np.asarray(priors["scale"].mean)[0, 0]))
+    np.testing.assert_allclose(drawn.var(axis=0).mean(), scale**2 * (latent + noise), rtol=0.4)
+    assert np.array_equal(drawn[:3], model.sample_prior(X, 3, random_state=1))

@@ -1,0 +1,293 @@
+"""Data for a fit and for questions to a fitted model: from what the user gives to matrices.
+
+Everything that can be wrong with the data is found here, before any computing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from censored_gp.data import layout as layouts
+from censored_gp.data import tables, validation
+from censored_gp.data.errors import DataError, listed, refuse
+from censored_gp.data.inputs import Columns, read_inputs
+from censored_gp.data.layout import Layout, Rows
+from censored_gp.data.observations import Observations
+from censored_gp.data.time import to_utc
+from censored_gp.inference import Task
+from censored_gp.likelihoods import Likelihood, as_likelihood
+from censored_gp.model.model import Model
+from censored_gp.model.starting_values import freedom_of
+
+Matrix = Float[np.ndarray, "N C"]
+Times = Shaped[np.ndarray, " N"]
+
+READABLE = (str, bytes, numbers.Number, np.generic, datetime.date, datetime.timedelta)
+"""What a cell of an array of objects may be, among the inputs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingData:
+    """What a model was fitted to."""
+
+    inputs: Matrix
+    """The centred inputs, as kernels see them; `columns` undoes the encoding."""
+    columns: Columns
+    observations: Observations
+    """What the user said of the outputs."""
+    likelihoods: tuple[Likelihood, ...]
+    """The likelihood of each output."""
+    seen: Observations
+    """The bounds as the likelihoods see them: within their support, exact where censoring is
+    ignored."""
+    layout: Layout | None = None
+    """Which column of the training table is what; None if arrays were given."""
+    rows: Rows | None = None
+    """The rows of the training table; None if arrays were given."""
+
+    @property
+    def times(self) -> Times | None:
+        """The wall clock of the rows; None if no input is a time."""
+        return wall_clock(self.columns, self.inputs)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The outputs as the user names them."""
+        return self.observations.names if self.layout is None else self.layout.outputs
+
+    @property
+    def output_label(self) -> str:
+        """The name of a column that tells outputs apart."""
+        long = self.layout is not None and self.layout.long
+        return str(self.layout.by) if long and self.layout is not None else "output"
+
+    def table(self, columns: Mapping[str, Any]) -> Any:
+        """Return columns as a table of the training table's backend."""
+        if self.layout is None:
+            return tables.ResultTable.of(dict(columns))
+        return tables.build(self.layout.backend, columns)
+
+    def timestamps(self, column: int, wall: Times, instants: Times | None = None) -> Any:
+        """Return wall-clock times in the type, unit and zone of the training table's own."""
+        zone, layout = self.columns.zones[column], self.layout
+        if instants is None:
+            instants = wall if zone is None else to_utc(wall, zone)
+        own = None
+        if self.rows is not None and layout is not None and layout.time is not None:
+            own = self.rows.index.array(layout.time, "Time")
+        return tables.times_like(own, wall, instants, zone)
+
+
+def wall_clock(columns: Columns, inputs: Matrix) -> Times | None:
+    """Return the time of each row by the wall clock, to the second; None if no input is a time."""
+    if not any(columns.is_time):
+        return None
+    times = columns.values(columns.names[columns.is_time.index(True)], inputs)
+    return times.astype("datetime64[s]")
+
+
+def read_training(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    outputs: Any = None,
+    by: Any = None,
+    time: Any = None,
+    inputs: Any = None,
+    **bounds: Any,
+) -> TrainingData:
+    """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
+    layout = rows = None
+    if outputs is None:
+        given = {"by": by, "time": time, "inputs": inputs}
+        named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        if named:
+            raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
+        matrix, columns = validated_inputs(model, X)
+        observations = validation.read_targets(y, **bounds)
+    elif y is not None:
+        raise ValueError("`y` must be None where `outputs` names columns of a table.")
+    else:
+        layout, rows, table, observations = layouts.read_training(
+            X, outputs, by=by, time=time, inputs=inputs, **bounds
+        )
+        with layouts.placed(layout, rows):
+            matrix, columns = validated_inputs(model, table)
+    validation.same_rows(observations, matrix)
+    with layouts.placed(layout, rows):
+        observations.require_observed()
+        likelihoods = likelihood_of_each(model.likelihood, observations.names)
+        seen = seen_by(likelihoods, observations, model.use_censoring)
+    return TrainingData(matrix, columns, observations, likelihoods, seen, layout, rows)
+
+
+def seen_by(
+    likelihoods: tuple[Likelihood, ...], observations: Observations, use_censoring: bool
+) -> Observations:
+    """Return the bounds as the likelihoods see them, or as values if censoring is ignored."""
+    seen = observations if use_censoring else validation.ignore_censoring(observations, likelihoods)
+    return validation.within_support(seen, likelihoods)
+
+
+def make_task(
+    model: Any, training: TrainingData, start: Model, observations: Observations, **more: Any
+) -> Task:
+    """Return the task of an engine: a starting model and observations in model units."""
+    inputs, most = training.inputs, model.max_inducing
+    free = freedom_of(model.kernels, training.columns, inputs, most)
+    return Task(start, observations, inputs, model.inducing_tolerance, most, **free, **more)
+
+
+def read_validation(model: Any, given: Any, training: TrainingData) -> tuple[Matrix, Observations]:
+    """Read the pair (X, y) that an engine scores its steps by."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ValueError(f"`validation` must be a pair (X, y), got {given!r}.")
+    inputs, _ = validated_inputs(model, given[0], training.columns)
+    observations = validation.read_targets(given[1])
+    validation.same_rows(observations, inputs)
+    validation.same_outputs(observations, training.observations.names)
+    return inputs, validation.within_support(observations, training.likelihoods)
+
+
+def read_new(model: Any, X: Any) -> tuple[Matrix, Rows | None]:
+    """Return new inputs, and the rows of the table they came in, if any."""
+    if model.layout_ is None or not tables.is_table(X):
+        return validated_inputs(model, X, model.columns_)[0], None
+    table, rows = layouts.read_new(X, model.layout_)
+    matrix = validated_inputs(model, table, model.columns_)[0]
+    if rows.output is not None:
+        # Rows of a long table share their inputs; draws for them must be joint.
+        matrix, row = np.unique(matrix, axis=0, return_inverse=True)
+        rows = Rows(rows.index, row.reshape(-1)[rows.row], rows.output)
+    return matrix, rows
+
+
+def asked_cells(rows: Rows | None, shape: tuple[int, int]) -> Bool[np.ndarray, "N D"]:
+    """Return the cells that the rows of a long table ask for; otherwise all."""
+    asked = np.full(shape, rows is None or rows.output is None)
+    if rows is not None and rows.output is not None:
+        asked[rows.row, rows.output] = True
+    return asked
+
+
+def spread_labels(
+    labels: Shaped[np.ndarray, " K"], rows: Rows | None, shape: tuple[int, int]
+) -> Shaped[np.ndarray, "N D"]:
+    """Return labels of the rows of a training table (or of the model) for each cell."""
+    if rows is None or rows.output is None or len(labels) != len(rows.row):
+        return np.broadcast_to(labels[:, None], shape)
+    cells = np.full(shape, labels[0], dtype=labels.dtype)
+    cells[rows.row, rows.output] = labels
+    return cells
+
+
+def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
+    """Return outputs to compare predictions with: y, or what the table X says of them."""
+    if y is not None or model.layout_ is None or not tables.is_table(X):
+        return validation.read_targets(y, **bounds)
+    anew = any(bounds[name] is not None for name in ("censored", "capacity", "lower", "upper"))
+    layout = dataclasses.replace(model.layout_, **bounds) if anew else model.layout_
+    return layouts.read_truth(X, layout)
+
+
+def read_values(
+    model: Any, X: Any, y: Any, rows: Rows | None, shape: tuple[int, int]
+) -> Float[np.ndarray, "N D"]:
+    """Return values of outputs for each cell; one number stands for all cells."""
+    if y is None and rows is not None:
+        return layouts.values_of(X, model.layout_, rows, shape)
+    if np.isscalar(y) or getattr(y, "shape", None) == ():
+        return np.full(shape, float(cast(float, y)))
+    values = validation.read_targets(y)
+    refuse(
+        ~(values.is_exact | values.is_missing),
+        values.names,
+        "Output",
+        "got bounds where there must be values.",
+        "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd.",
+    )
+    check_alike(values, shape, model.output_names_)
+    return values.values()
+
+
+def check_alike(values: Observations, shape: tuple[int, int], names: tuple[str, ...]) -> None:
+    """Refuse outputs of another shape, or in another order, than predictions."""
+    if values.shape != shape:
+        raise DataError(
+            f"must have one value for each row of X and each output, shape {shape}, got shape "
+            f"{values.shape}.",
+            noun="Outputs",
+        )
+    validation.same_outputs(values, names)
+
+
+def validated_inputs(
+    estimator: BaseEstimator, X: Any, columns: Columns | None = None
+) -> tuple[Matrix, Columns]:
+    """Read inputs in scikit-learn's way: names and number of columns are kept and compared.
+
+    A flat array of numbers could be one row or one column, and is refused; a flat array of times
+    is one column.
+    """
+    _refuse_unreadable(X)
+    shape = tables.shape_of(X, "Input")
+    if len(shape) == 1 and not any(read_inputs(X)[1].is_time):
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: {len(X)} number(s) as inputs. Reshape your "
+            "data with .reshape(-1, 1) if it has one column, .reshape(1, -1) if it has one row."
+        )
+    if len(shape) == 2 and shape[1] == 0:
+        raise ValueError(
+            f"Inputs: found 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+        )
+    named = isinstance(X, tables.Table)
+    if len(shape) == 2 and not named:
+        validate_data(estimator, X, reset=columns is None, skip_check_array=True)
+    matrix, known = read_inputs(X, columns)
+    if columns is None and (named or len(shape) != 2):
+        names = np.array(list(known.groups), dtype=object)
+        vars(estimator).pop("feature_names_in_", None)
+        vars(estimator).update({"n_features_in_": len(names)})
+        vars(estimator).update({"feature_names_in_": names} if known.named else {})
+    return matrix, known
+
+
+def _refuse_unreadable(X: Any) -> None:
+    """Refuse what no column can be made of, in the words scikit-learn's users know."""
+    if hasattr(X, "tocsr"):
+        raise TypeError(
+            "Inputs: found sparse data. Accepted are dense arrays and data frames: use .toarray()."
+        )
+    if isinstance(X, np.ndarray) and X.dtype.kind == "c":
+        raise ValueError("Inputs: Complex data not supported. Accepted are real numbers.")
+    objects = isinstance(X, np.ndarray) and X.dtype == object
+    for (row, *column), value in np.ndenumerate(X) if objects else ():
+        if not (isinstance(value, READABLE) or tables.is_missing(value)):
+            raise TypeError(
+                f"Input column {column[0] if column else 0}, row {row}: got {value!r}. An argument "
+                "must be a time, a string that reads as a number, or a number."
+            )
+
+
+def likelihood_of_each(likelihood: Any, names: tuple[str, ...]) -> tuple[Likelihood, ...]:
+    """Return one likelihood for each output: one for all, one each, or by name of the output."""
+    if isinstance(likelihood, str | Likelihood):
+        return (as_likelihood(likelihood),) * len(names)
+    if isinstance(likelihood, Mapping) and set(likelihood) == set(names):
+        likelihood = [likelihood[name] for name in names]
+    if not isinstance(likelihood, Sequence) or len(likelihood) != len(names):
+        raise ValueError(
+            "`likelihood` must be a name or a Likelihood for all outputs, or one for each of "
+            f"{listed(names)} in a list or a dict, got {likelihood!r}."
+        )
+    return tuple(map(as_likelihood, likelihood))
