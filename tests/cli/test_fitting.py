@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from censored_gp.cli.fitting import _arguments, _columns, _likelihood, _unfitted, where_pairs
-from censored_gp.cli.options import Preset, Side, Training
+from censored_gp.cli.options import FitOptions, ModelName, Side
 
 NAMES = ["t", "a", "b", "a_full", "b_full", "docks", "x,y", "16"]
 SOURCE = SimpleNamespace(name="t.csv", header=lambda: NAMES)
@@ -14,7 +14,7 @@ SOURCE = SimpleNamespace(name="t.csv", header=lambda: NAMES)
 
 def arguments(**options):
     given = {k: [v] if k not in ("time", "by", "side") else v for k, v in options.items()}
-    return _arguments(Training(**({"outputs": ["a,b"], "time": "t"} | given)), SOURCE)
+    return _arguments(FitOptions(**({"outputs": ["a,b"], "time": "t"} | given)), SOURCE)
 
 
 def test_names_are_separated_by_commas_unless_a_column_has_one():
@@ -76,7 +76,7 @@ def test_likelihoods_are_one_for_all_or_by_output():
 
 
 def test_options_describe_the_model():
-    model = _unfitted(Training(model=Preset.cgp, likelihood="a=poisson", seed=3, iterations=5))
+    model = _unfitted(FitOptions(model=ModelName.cgp, likelihood="a=poisson", seed=3, iterations=5))
     assert (model.coupled, model.heteroscedastic, model.use_censoring) == (False, False, True)
     assert (model.likelihood, model.random_state, model.max_iterations) == ({"a": "poisson"}, 3, 5)
 

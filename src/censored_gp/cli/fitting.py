@@ -14,13 +14,13 @@ from sklearn.base import clone
 
 from censored_gp import CensoredGP, load
 from censored_gp.cli.console import bad_option, explain, say
-from censored_gp.cli.options import Preset, Reading, Side, Training, split_names
+from censored_gp.cli.options import FileOptions, FitOptions, ModelName, Side, split_names
 from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import DataError, listed
 from censored_gp.data.files import File
 from censored_gp.data.layout import inputs_table
 from censored_gp.data.tables import Table
-from censored_gp.estimator import presets
+from censored_gp.estimator.presets import MODELS
 from censored_gp.likelihoods import FAMILIES
 
 MODEL_ENDINGS = (".cgp", ".safetensors")
@@ -32,7 +32,7 @@ SAVED = (
 """Options that a model file settles."""
 
 
-def table_file(path: Path, reading: Reading) -> File:
+def table_file(path: Path, reading: FileOptions) -> File:
     """Return a table file with the options for reading it; - is CSV on the standard input."""
     content = sys.stdin.buffer.read() if str(path) == "-" else None
     return File(path, reading.delimiter, reading.encoding, reading.decimal, content)
@@ -65,8 +65,8 @@ def located(table: Table) -> Iterator[None]:
 
 
 def check_files(
-    training: Training,
-    reading: Reading,
+    training: FitOptions,
+    reading: FileOptions,
     output: str | None,
     *reads: Path | None,
     endings: Sequence[str] = ENDINGS,
@@ -87,7 +87,7 @@ def check_files(
 
 
 def fitted(
-    file: Path | None, training: Training, reading: Reading, also: Sequence[str] = ()
+    file: Path | None, training: FitOptions, reading: FileOptions, also: Sequence[str] = ()
 ) -> CensoredGP:
     """Return a fitted model: loaded, or fitted to a table (the columns `also` are read with it)."""
     if file is not None:
@@ -103,7 +103,7 @@ def fitted(
 
 
 def prepare(
-    file: Path, training: Training, reading: Reading, also: Sequence[str] = ()
+    file: Path, training: FitOptions, reading: FileOptions, also: Sequence[str] = ()
 ) -> tuple[CensoredGP, Table, dict[str, Any]]:
     """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
     source = table_file(file, reading)
@@ -122,7 +122,7 @@ def prepare(
 
 def _read(
     source: File,
-    reading: Reading,
+    reading: FileOptions,
     columns: Sequence[str],
     layout: Mapping[str, Any],
     only: Sequence[str] = (),
@@ -135,7 +135,7 @@ def _read(
         return table if time is None else table.with_times(time, reading.zone, by)
 
 
-def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: Reading) -> CensoredGP:
+def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: FileOptions) -> CensoredGP:
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
     with located(table):
         model.set_params(progress=sys.stderr.isatty()).fit(table, **arguments)
@@ -146,7 +146,7 @@ def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: Reading) 
     return model
 
 
-def load_model(training: Training) -> CensoredGP:
+def load_model(training: FitOptions) -> CensoredGP:
     """Return the model of a file; other options may not contradict it."""
     if training.load is None:
         raise bad_option("FILE / --load", "give a table to fit, or a model file.")
@@ -159,7 +159,7 @@ def load_model(training: Training) -> CensoredGP:
     return model
 
 
-def read_new(source: File, model: CensoredGP, reading: Reading, partial: bool = False) -> Table:
+def read_new(source: File, model: CensoredGP, reading: FileOptions, partial: bool = False) -> Table:
     """Return new rows for a model: times and inputs. If `partial`, inputs may be left out."""
     layout, names = model.layout_, source.header()
     if partial and not all(name in names for name, _ in where_pairs(reading.where)):
@@ -182,10 +182,9 @@ def training_inputs(model: CensoredGP) -> Table:
     return inputs_table(model.columns_, model.training_.inputs)
 
 
-def _unfitted(training: Training) -> CensoredGP:
+def _unfitted(training: FitOptions) -> CensoredGP:
     """Return the model that the options describe."""
-    preset = getattr(presets, (training.model or Preset.hmocgp).upper())
-    return preset(
+    return MODELS[(training.model or ModelName.hmocgp).upper()](
         _likelihood(training.likelihood or "gaussian"),
         random_state=training.seed or 0,
         max_iterations=training.iterations,
@@ -203,7 +202,7 @@ def _likelihood(text: str) -> str | dict[str, str]:
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 
-def _arguments(training: Training, source: File) -> dict[str, Any]:
+def _arguments(training: FitOptions, source: File) -> dict[str, Any]:
     """Return the arguments of `CensoredGP.fit` that the options describe."""
     names = source.header()
     outputs = split_names(training.outputs, names)

@@ -19,7 +19,7 @@ import typer
 from censored_gp.cli.console import bad_option, explained
 from censored_gp.likelihoods import FAMILIES
 
-Preset = StrEnum("Preset", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
+ModelName = StrEnum("ModelName", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
 """The six models of the paper."""
 Side = StrEnum("Side", ["right", "left", "share"])
 """What a flag says of a value."""
@@ -34,7 +34,7 @@ def _likelihoods(incomplete: str) -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class FileOptions:
     """How table files are read."""
 
     delimiter: Annotated[
@@ -57,7 +57,7 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True)
-class Training:
+class FitOptions:
     """Which column is what and which model to fit; or a model file to load."""
 
     outputs: Annotated[
@@ -109,7 +109,7 @@ class Training:
         ),
     ] = None
     model: Annotated[
-        Preset | None,
+        ModelName | None,
         typer.Option("--model", case_sensitive=False, help="hmocgp by default."),
     ] = None
     iterations: Annotated[
@@ -127,7 +127,7 @@ class Training:
     ] = None
 
 
-Output = Annotated[
+OutputOption = Annotated[
     str | None,
     typer.Option(
         "--output",
@@ -136,11 +136,11 @@ Output = Annotated[
         help="Write the result to a .csv, .parquet or .json file; - is standard output (CSV).",
     ),
 ]
-Probability = Annotated[
+ProbabilityOption = Annotated[
     float,
     _option("--probability", "NUMBER", "Probability of the intervals.", min=0.001, max=0.999),
 ]
-File = Annotated[
+TableArgument = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE", help="Table to fit: CSV or Parquet, or - for CSV on standard input."
@@ -162,8 +162,8 @@ def split_presets(option: str, given: Iterable[str] | None) -> list[str]:
     """Return the models of a comma-separated list, in capitals as the library has them."""
     names = [name.lower() for name in split_names(given)]
     for name in names:
-        if name not in list(Preset):
-            raise bad_option(option, f"{name!r} is not one of {', '.join(Preset)}.")
+        if name not in list(ModelName):
+            raise bad_option(option, f"{name!r} is not one of {', '.join(ModelName)}.")
     return [name.upper() for name in names]
 
 

@@ -21,12 +21,12 @@ from censored_gp.cli.fitting import (
     training_inputs,
 )
 from censored_gp.cli.options import (
-    File,
-    Output,
-    Preset,
-    Probability,
-    Reading,
-    Training,
+    FileOptions,
+    FitOptions,
+    ModelName,
+    OutputOption,
+    ProbabilityOption,
+    TableArgument,
     command,
     split_names,
     split_presets,
@@ -46,16 +46,16 @@ app = typer.Typer(rich_markup_mode=None)
     "censored-gp lost-demand --load bikes.cgp --group output,hour --output lost.csv",
 )
 def lost_demand(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     group: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help=f"Group by {', '.join(GROUPS)} or columns, as a,b."),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Joint draws behind the intervals.")] = 500,
-    probability: Probability = 0.9,
-    output: Output = None,
+    probability: ProbabilityOption = 0.9,
+    output: OutputOption = None,
 ) -> None:
     """Estimate the demand lost to censoring, by group.
 
@@ -75,9 +75,9 @@ def lost_demand(
 
 @command(app, "forecast", "censored-gp forecast --load bikes.cgp --periods 24 --output ahead.csv")
 def forecast(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     periods: Annotated[int | None, typer.Option(min=1, help="Number of steps ahead.")] = None,
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Last time, instead of --periods.")
@@ -88,8 +88,8 @@ def forecast(
             metavar="FILE", help="Table of future times and inputs; other inputs are drawn."
         ),
     ] = None,
-    probability: Probability = 0.9,
-    output: Output = None,
+    probability: ProbabilityOption = 0.9,
+    output: OutputOption = None,
 ) -> None:
     """Forecast the true outputs after the last time.
 
@@ -115,9 +115,9 @@ def forecast(
     "censored-gp required-supply --load bikes.cgp --future next_week.csv --probability 0.9",
 )
 def required_supply(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     future: Annotated[
         Path | None,
         typer.Option(
@@ -132,7 +132,7 @@ def required_supply(
         typer.Option(metavar="DURATION", help="As 6h or 1d; all rows together by default."),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Joint draws behind the answer.")] = 500,
-    output: Output = None,
+    output: OutputOption = None,
 ) -> None:
     """Compute the supply that meets demand with a probability.
 
@@ -157,13 +157,13 @@ def required_supply(
 
 @command(app, "correlations", "censored-gp correlations --load bikes.cgp")
 def correlations(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     role: Annotated[
         str, typer.Option(help="Parameter: mean, or scale if the noise varies (heteroscedastic).")
     ] = "mean",
-    output: Output = None,
+    output: OutputOption = None,
 ) -> None:
     """Show how the latent functions of outputs correlate.
 
@@ -180,11 +180,11 @@ def correlations(
 
 @command(app, "diagnose", "censored-gp diagnose --load bikes.cgp --folds 2 --output scores.csv")
 def diagnose(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
-    output: Output = None,
+    output: OutputOption = None,
 ) -> None:
     """Score a model on held-out cells, and warn of problems.
 
@@ -204,9 +204,9 @@ def diagnose(
     app, "compare", "censored-gp compare bikes.csv --load bikes.cgp --models ncgp,mocgp --folds 2"
 )
 def compare(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     models: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="Models, as cgp,hmocgp; all six by default."),
@@ -216,7 +216,7 @@ def compare(
         typer.Option(metavar="NAMES", help="Likelihoods, as poisson,negative_binomial."),
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
-    output: Output = None,
+    output: OutputOption = None,
 ) -> None:
     """Compare models and likelihoods by cross-validation.
 
@@ -228,7 +228,7 @@ def compare(
         raise bad_option("--save", "compare saves no model. Fit the best one with fit --save.")
     if training.model is not None:
         raise bad_option("--model", f"use --models {training.model}.")
-    presets = split_presets("--models", models or list(Preset))
+    presets = split_presets("--models", models or list(ModelName))
     if file is None:
         model = load_model(training)
         if training.iterations is not None:
@@ -241,7 +241,7 @@ def compare(
     families = split_names(likelihoods) or [model.likelihood]
     settings = model.get_params(deep=False)
     for name in ("coupled", "heteroscedastic", "use_censoring", "likelihood", "progress"):
-        del settings[name]
+        settings.pop(name, None)
     seed = settings.pop("random_state")
     say(f"Fitting {len(presets) * len(families)} models {folds + 1} times each ...")
     with place:

@@ -20,11 +20,11 @@ from censored_gp.cli.fitting import (
     training_inputs,
 )
 from censored_gp.cli.options import (
-    File,
-    Output,
-    Probability,
-    Reading,
-    Training,
+    FileOptions,
+    FitOptions,
+    OutputOption,
+    ProbabilityOption,
+    TableArgument,
     command,
     split_presets,
 )
@@ -40,9 +40,9 @@ app = typer.Typer(rich_markup_mode=None)
     "    --censored station_1_empty,station_2_empty --likelihood poisson --save bikes.cgp",
 )
 def fit(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="Write the summary to a .txt or .md file."),
@@ -64,13 +64,13 @@ def predict(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Rows to predict at: times and inputs.")
     ],
-    training: Training,
-    reading: Reading,
+    training: FitOptions,
+    reading: FileOptions,
     train: Annotated[
         Path | None, typer.Option(help="Table to fit first, if no model is loaded.")
     ] = None,
-    probability: Probability = 0.9,
-    output: Output = None,
+    probability: ProbabilityOption = 0.9,
+    output: OutputOption = None,
 ) -> None:
     """Predict the true outputs at new rows, with intervals.
 
@@ -96,11 +96,11 @@ def predict(
     "censored-gp impute tanks.csv --outputs lead --inputs depth --censored below --side left",
 )
 def impute(
-    training: Training,
-    reading: Reading,
-    file: File = None,
-    probability: Probability = 0.9,
-    output: Output = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
+    probability: ProbabilityOption = 0.9,
+    output: OutputOption = None,
 ) -> None:
     """Fill in censored and missing cells of a table.
 
@@ -140,9 +140,9 @@ def _with_keys(model: CensoredGP, answers: tuple[Any, Any, Any], inputs: pa.Tabl
 
 @command(app, "report", "censored-gp report --load bikes.cgp --output report.html")
 def report(
-    training: Training,
-    reading: Reading,
-    file: File = None,
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
     output: Annotated[
         str, typer.Option("--output", "-o", help="Write the page here; - is standard output.")
     ] = "report.html",

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from censored_gp import HMOCGP, NCGP, Prediction, datasets, metrics
 from censored_gp.cli.console import bad_option, say
-from censored_gp.cli.options import Output, command, split_names
+from censored_gp.cli.options import OutputOption, command, split_names
 from censored_gp.cli.output import check_target, write_table
 from censored_gp.datasets import simulated
 
@@ -108,7 +108,7 @@ DATA_SETS = {
 def data(
     choice: Choice,
     name: Annotated[str | None, typer.Argument(help="Data set; without it, the list.")] = None,
-    output: Output = None,
+    output: OutputOption = None,
 ) -> None:
     """List the sample data sets, or write one as a table.
 
