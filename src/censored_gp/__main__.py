@@ -1,6 +1,6 @@
 """The command line, by ``python -m censored_gp``."""
 
-from censored_gp.cli import app
+from censored_gp.cli.main import app
 
 __all__: list[str] = []
 

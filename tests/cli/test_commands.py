@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 import censored_gp
 from censored_gp import CensoredGP
-from censored_gp.cli.commands import analyses
+from censored_gp.cli.commands import modelling
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.kernels import RBF
 
@@ -203,7 +203,7 @@ def compared(monkeypatch):
         asked.update(given)
         return pa.table({"model": ["CGP"]})
 
-    monkeypatch.setattr(analyses, "compare_models", compare)
+    monkeypatch.setattr(modelling, "compare_models", compare)
     return asked
 
 

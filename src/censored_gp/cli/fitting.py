@@ -12,7 +12,6 @@ from typing import Any
 
 from sklearn.base import clone
 
-from censored_gp import CensoredGP, load
 from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.options import FileOptions, FitOptions, ModelName, Side, split_names
 from censored_gp.cli.output import ENDINGS, check_target
@@ -20,7 +19,8 @@ from censored_gp.data.errors import DataError, listed
 from censored_gp.data.files import File
 from censored_gp.data.layout import inputs_table
 from censored_gp.data.tables import Table
-from censored_gp.estimator.presets import MODELS
+from censored_gp.estimator.censored_gp import CensoredGP
+from censored_gp.estimator.presets import MODELS, load
 from censored_gp.likelihoods import FAMILIES
 
 MODEL_ENDINGS = (".cgp", ".safetensors")

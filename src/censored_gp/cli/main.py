@@ -41,7 +41,7 @@ class LazyGroup(TyperGroup):
         if self.listing:
             return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
         match cmd_name:
-            case "fit" | "predict" | "impute" | "report":
+            case "fit" | "predict" | "impute" | "compare" | "report":
                 from censored_gp.cli.commands import modelling as module
             case "demo" | "data":
                 from censored_gp.cli.commands import samples as module

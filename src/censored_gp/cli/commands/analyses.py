@@ -1,21 +1,17 @@
-"""Commands that ask a fitted model, and compare models."""
+"""Commands that ask a fitted model: lost demand, forecast, supply, correlations, diagnosis."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from censored_gp import compare as compare_models
 from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.fitting import (
     check_files,
     fitted,
-    load_model,
     located,
-    prepare,
     read_new,
     table_file,
     training_inputs,
@@ -23,13 +19,11 @@ from censored_gp.cli.fitting import (
 from censored_gp.cli.options import (
     FileOptions,
     FitOptions,
-    ModelName,
     OutputOption,
     ProbabilityOption,
     TableArgument,
     command,
     split_names,
-    split_presets,
 )
 from censored_gp.cli.output import write_table
 from censored_gp.data.time import duration_hours
@@ -198,59 +192,3 @@ def diagnose(
     write_table(diagnosis.rows, output)
     for message in diagnosis.warnings or ("Held-out cells show nothing wrong.",):
         say(explain(message))
-
-
-@command(
-    app, "compare", "censored-gp compare bikes.csv --load bikes.cgp --models ncgp,mocgp --folds 2"
-)
-def compare(
-    training: FitOptions,
-    reading: FileOptions,
-    file: TableArgument = None,
-    models: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="Models, as cgp,hmocgp; all six by default."),
-    ] = None,
-    likelihoods: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="Likelihoods, as poisson,negative_binomial."),
-    ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
-    output: OutputOption = None,
-) -> None:
-    """Compare models and likelihoods by cross-validation.
-
-    With --load and no FILE the table is the one that the model was fitted to. The other settings
-    of the model (kernels, rank, engine, iterations, seed) are those of all models.
-    """
-    check_files(training, reading, output, file)
-    if training.save is not None:
-        raise bad_option("--save", "compare saves no model. Fit the best one with fit --save.")
-    if training.model is not None:
-        raise bad_option("--model", f"use --models {training.model}.")
-    presets = split_presets("--models", models or list(ModelName))
-    if file is None:
-        model = load_model(training)
-        if training.iterations is not None:
-            model.set_params(max_iterations=training.iterations)
-        arguments = {"X": training_inputs(model), "y": model.observations_}
-        place = contextlib.nullcontext()
-    else:
-        model, table, arguments = prepare(file, training, reading)
-        arguments["X"], place = table, located(table)
-    families = split_names(likelihoods) or [model.likelihood]
-    settings = model.get_params(deep=False)
-    for name in ("coupled", "heteroscedastic", "use_censoring", "likelihood", "progress"):
-        settings.pop(name, None)
-    seed = settings.pop("random_state")
-    say(f"Fitting {len(presets) * len(families)} models {folds + 1} times each ...")
-    with place:
-        compared = compare_models(
-            models=presets,
-            likelihoods=families,
-            folds=folds,
-            random_state=seed if isinstance(seed, int) else 0,
-            settings=settings,
-            **arguments,
-        )
-    write_table(compared, output)

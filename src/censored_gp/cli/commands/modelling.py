@@ -1,7 +1,8 @@
-"""Commands that fit, predict, impute and report."""
+"""Commands that fit, predict, impute, compare models and report."""
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,12 +10,13 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from censored_gp import CensoredGP
 from censored_gp.cli.console import bad_option, say
 from censored_gp.cli.fitting import (
     check_files,
     fitted,
+    load_model,
     located,
+    prepare,
     read_new,
     table_file,
     training_inputs,
@@ -22,13 +24,17 @@ from censored_gp.cli.fitting import (
 from censored_gp.cli.options import (
     FileOptions,
     FitOptions,
+    ModelName,
     OutputOption,
     ProbabilityOption,
     TableArgument,
     command,
+    split_names,
     split_presets,
 )
 from censored_gp.cli.output import with_intervals, write_table, write_text
+from censored_gp.estimator.analysis.compare import compare as compare_models
+from censored_gp.estimator.censored_gp import CensoredGP
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -136,6 +142,62 @@ def _with_keys(model: CensoredGP, answers: tuple[Any, Any, Any], inputs: pa.Tabl
         inputs = inputs.take([row for row in range(len(inputs)) for _ in range(each)])
     keys = {name: inputs[name] for name in inputs.column_names if name not in table.column_names}
     return pa.table(keys | {name: table[name] for name in table.column_names})
+
+
+@command(
+    app, "compare", "censored-gp compare bikes.csv --load bikes.cgp --models ncgp,mocgp --folds 2"
+)
+def compare(
+    training: FitOptions,
+    reading: FileOptions,
+    file: TableArgument = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Models, as cgp,hmocgp; all six by default."),
+    ] = None,
+    likelihoods: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Likelihoods, as poisson,negative_binomial."),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
+    output: OutputOption = None,
+) -> None:
+    """Compare models and likelihoods by cross-validation.
+
+    With --load and no FILE the table is the one that the model was fitted to. The other settings
+    of the model (kernels, rank, engine, iterations, seed) are those of all models.
+    """
+    check_files(training, reading, output, file)
+    if training.save is not None:
+        raise bad_option("--save", "compare saves no model. Fit the best one with fit --save.")
+    if training.model is not None:
+        raise bad_option("--model", f"use --models {training.model}.")
+    presets = split_presets("--models", models or list(ModelName))
+    if file is None:
+        model = load_model(training)
+        if training.iterations is not None:
+            model.set_params(max_iterations=training.iterations)
+        arguments = {"X": training_inputs(model), "y": model.observations_}
+        place = contextlib.nullcontext()
+    else:
+        model, table, arguments = prepare(file, training, reading)
+        arguments["X"], place = table, located(table)
+    families = split_names(likelihoods) or [model.likelihood]
+    settings = model.get_params(deep=False)
+    for name in ("coupled", "heteroscedastic", "use_censoring", "likelihood", "progress"):
+        settings.pop(name, None)
+    seed = settings.pop("random_state")
+    say(f"Fitting {len(presets) * len(families)} models {folds + 1} times each ...")
+    with place:
+        compared = compare_models(
+            models=presets,
+            likelihoods=families,
+            folds=folds,
+            random_state=seed if isinstance(seed, int) else 0,
+            settings=settings,
+            **arguments,
+        )
+    write_table(compared, output)
 
 
 @command(app, "report", "censored-gp report --load bikes.cgp --output report.html")

@@ -15,11 +15,14 @@ from jaxtyping import Bool, Float
 from rich.console import Console
 from rich.table import Table
 
-from censored_gp import HMOCGP, NCGP, Prediction, datasets, metrics
+from censored_gp import datasets
 from censored_gp.cli.console import bad_option, say
 from censored_gp.cli.options import OutputOption, command, split_names
 from censored_gp.cli.output import check_target, write_table
 from censored_gp.datasets import simulated
+from censored_gp.estimator.presets import HMOCGP, NCGP
+from censored_gp.prediction import metrics
+from censored_gp.prediction.predictive import Prediction
 
 PROBABILITY = 0.9
 """The probability of the intervals of the demonstration."""
