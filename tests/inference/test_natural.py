@@ -1,7 +1,6 @@
 """The default engine: exact where exactness is known, deterministic, frugal and interruptible."""
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,10 +11,8 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from censored_gp.inference import ENGINES, infer, natural
-from censored_gp.inference import natural as climb
-from censored_gp.inference.elbo import AT_ONCE, Stages, evaluate
-from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference import elbo, natural
+from censored_gp.inference.natural import Climb, NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
 from censored_gp.kernels import Linear
@@ -24,7 +21,6 @@ from censored_gp.model.compilation import float64
 from censored_gp.model.model import Design
 from censored_gp.model.starting_values import starting_model
 from support import small
-from support.quick import quick
 
 HELD = NaturalSettings(learn=False)
 
@@ -82,43 +78,24 @@ def test_a_straight_line_is_fitted_through_a_row_at_its_origin():
     np.testing.assert_allclose(np.diff(mean["mean"].ravel()), 2.0 * slope, rtol=0.05)
 
 
-def test_too_few_iterations_are_reported():
-    _, report = natural.fit(small.separate(), NaturalSettings(max_iterations=2))
-    assert report.status == "out of iterations"
-    assert "max_iterations" in report.message
-
-
 def test_hyper_parameters_that_are_held_stay():
     task = small.separate()
     posterior, _ = natural.fit(task, HELD)
     assert eqx.tree_equal(posterior.model, task.model)
 
 
-def test_interruption_returns_the_best_so_far():
-    def press(stage, done, most, bound):
-        if done == 6:
-            raise KeyboardInterrupt
-
-    task = dataclasses.replace(small.separate(), progress=press)
-    posterior, report = natural.fit(task)
-    assert report.status == "interrupted"
-    assert len(report.trace) < 12
-    assert report.elbo >= max(report.trace[:-1])  # the step that was under way does not count
-    assert np.all(np.isfinite(latent(posterior, task.inputs)[0]["mean"]))
-
-
 @pytest.mark.parametrize("pressed", [2, 6, 9, 11])
 def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch, pressed):
     """During the first start's steps, the second start's first value, and the climb."""
-    done, honest = [], climb.evaluate_compiled
+    done, honest = [], natural.evaluate
 
-    def evaluate(*arguments):
+    def interrupted(*arguments):
         done.append(1)
         if len(done) == pressed:
             raise KeyboardInterrupt
         return honest(*arguments)
 
-    monkeypatch.setattr(climb, "evaluate_compiled", evaluate)
+    monkeypatch.setattr(natural, "evaluate", interrupted)
     task = dataclasses.replace(small.separate(), explore=True)
     posterior, report = natural.fit(task)
     assert report.status == "interrupted"
@@ -129,28 +106,21 @@ def test_fits_of_similar_size_share_one_program(monkeypatch):
     traces = []
 
     def counted(name, static=()):
+        honest = getattr(elbo, name).__wrapped__
+
         def stage(*arguments):
             traces.append(name)
-            return getattr(AT_ONCE, name)(*arguments)
+            return honest(*arguments)
 
-        return jax.jit(stage, static_argnums=static)
+        monkeypatch.setattr(elbo, name, jax.jit(stage, static_argnums=static))
 
-    static = {"constant_state": (1,), "expectation": (5,)}
-    stages = Stages(*(counted(name, static.get(name, ())) for name in Stages._fields))
-    monkeypatch.setattr(climb, "evaluate_compiled", partial(evaluate, stages=stages))
+    counted("role_state")
+    counted("role_ascent")
+    counted("add_cells", static=(5,))
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
     # Exact and censored cells are two kinds.
-    assert sorted(traces) == sorted([*Stages._fields, "expectation"])
-
-
-def test_evaluating_stage_by_stage_is_evaluating_at_once():
-    task = small.mixed()
-    problem, free = task.problem(task.model), small.free_parameters(task)
-    arguments = free, climb.starting_sites(free, problem), problem, np.asarray(1e-9)
-    parts = climb.evaluate_compiled(*arguments)
-    whole = quick(lambda *all_: evaluate(*all_))(*arguments)
-    assert eqx.tree_equal(parts, whole, rtol=1e-9, atol=1e-12)
+    assert sorted(traces) == ["add_cells", "add_cells", "role_ascent", "role_state"]
 
 
 def test_the_hosts_precision_is_left_alone():
@@ -160,12 +130,6 @@ def test_the_hosts_precision_is_left_alone():
             natural.fit(small.separate(), NaturalSettings(max_iterations=2))
         assert before.dtype == (jnp.ones(3) / 3).dtype == jnp.float32
         np.testing.assert_array_equal(before, jnp.ones(3) / 3)
-
-
-def test_an_unknown_engine_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'natural', 'svi', 'nuts'.*'magic'"):
-        infer("magic", small.separate())
-    assert ENGINES == ("natural", "svi", "nuts")
 
 
 @pytest.mark.parametrize("most", [8, 80])
@@ -201,3 +165,34 @@ class Powered(Gaussian):
 def test_families_may_have_fields_that_are_no_arrays():
     posterior, _ = natural.fit(small.single(Powered(2.0)), NaturalSettings(max_iterations=2))
     assert np.all(np.isfinite(posterior.weights["mean"].mean))
+
+
+def test_small_gains_per_cell_count_as_none_where_many_outputs_are_coupled(monkeypatch):
+    task = small.deficient()
+    problem, free = task.problem(task.model), small.free_parameters(task)
+    calm = []
+    for many in (False, True):
+        run = Climb(problem, NaturalSettings(), 1e-9, many)
+        state = run.evaluate(free, natural.starting_sites(free, problem))
+        gain = run.settings.tolerance + 10 * run.settings.tolerance_per_cell * problem.cells
+        higher = state._replace(value=state.value + gain)
+        monkeypatch.setattr(run, "evaluate", lambda *_, higher=higher: higher)
+        run.step(state)
+        run.site_step(state)  # with the hyper-parameters held the tolerance is the plain one
+        calm.append(run.calm)
+        run.step(state)
+        calm.append(run.calm)
+    assert calm == [0, 0, 0, 1]
+
+
+def test_a_larger_jitter_is_tried_where_the_bound_is_not_finite(monkeypatch):
+    honest = natural.evaluate
+
+    def fails_at_first(free, sites, problem, jitter):
+        found = honest(free, sites, problem, jitter)
+        return found._replace(elbo=found.elbo * (np.nan if jitter < 1e-8 else 1.0))
+
+    monkeypatch.setattr(natural, "evaluate", fails_at_first)
+    posterior, report = natural.fit(small.separate(), NaturalSettings(max_iterations=2))
+    assert float(posterior.jitter) == pytest.approx(1e-8)
+    assert any("1e-08" in note for note in report.notes)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +14,7 @@ from censored_gp.inference import natural
 from censored_gp.inference.elbo import collect_terms
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Posterior
-from censored_gp.inference.result import Report
+from censored_gp.inference.result import FitResult
 from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
 from support import dense, small
 
@@ -104,12 +103,10 @@ def test_interruption_before_any_draw_keeps_naturals_posterior():
 
 
 def test_what_is_left_out_is_noted_with_a_setting_that_exists():
-    before = Report("converged", "", 0.0, ())
-    task = small.single(Gaussian())
-    nothing: Any = None
-    draws = nuts.Draws(nothing, task, SETTINGS)
-    assert not nuts._report(before, draws, True, (1.0, 100.0), 1e-6).notes
-    (note,) = nuts._report(before, draws, True, (1.0, 100.0), 0.25).notes
+    before = FitResult("converged", "", 0.0, ())
+    draws = nuts.Draws({}, np.zeros((2, 100), dtype=bool), True)
+    assert not nuts._result(before, draws, (1.0, 100.0), 1e-6).notes
+    (note,) = nuts._result(before, draws, (1.0, 100.0), 0.25).notes
     assert "25.0% of the prior variance" in note
     assert set(re.findall(r"raise (\w+)", note)) <= set(CensoredGP().get_params())
 

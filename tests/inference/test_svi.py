@@ -14,7 +14,6 @@ from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.svi import (
     SVISettings,
     Values,
-    covariance,
     gaussians,
     separate,
     starting_values,
@@ -22,6 +21,7 @@ from censored_gp.inference.svi import (
     triangular,
 )
 from censored_gp.likelihoods import Gaussian
+from censored_gp.model.lmc import covariance
 from support import dense, small
 
 JITTER = 1e-6
@@ -57,15 +57,6 @@ def reference():
         return held, report.elbo, latent(posterior, held.inputs)
 
 
-def test_prior_covariance_is_equation_5():
-    task = small.mixed()
-    for lmc in task.model.priors.values():
-        found = eqx.filter_jit(covariance)(lmc, jnp.asarray(task.inputs), 0.0)
-        for block, each in enumerate(found):
-            expected = dense.covariance(lmc, task.inputs, task.inputs, block)
-            np.testing.assert_allclose(each, expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("whitened", [True, False])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_divergence_is_from_the_joint_prior(groups, whitened):
@@ -84,13 +75,15 @@ def test_divergence_is_from_the_joint_prior(groups, whitened):
 @pytest.mark.parametrize("whitened", [True, False])
 def test_q_starts_at_the_prior_of_every_output(whitened):
     task = coupled()
-    joint = covariance(task.model.priors["mean"], jnp.asarray(task.inputs), JITTER)
-    q = gaussians(starting_values(joint, 2, whitened), joint, whitened)
+    lmc, inputs = task.model.priors["mean"], jnp.asarray(task.inputs)
+    joint = covariance(lmc, inputs, JITTER)
+    shared = svi.Shared(inputs, (), jnp.asarray(JITTER), whitened)
+    q = gaussians(starting_values(lmc, shared, 2), joint, whitened)
     assert not np.any(q.shift)
     found = q.factor @ jnp.swapaxes(q.factor, 2, 3)
     np.testing.assert_allclose(found, separate(joint, 2), atol=1e-10)
     # One Gaussian over all outputs would be the prior itself.
-    whole = gaussians(starting_values(joint, 1, whitened), joint, whitened)
+    whole = gaussians(starting_values(lmc, shared, 1), joint, whitened)
     assert abs(float(whole.divergence)) < 1e-6 < float(q.divergence)
 
 
@@ -101,11 +94,11 @@ def test_factor_has_a_positive_diagonal_and_nothing_above_it():
 
 
 def test_noisy_bounds_scatter_around_the_exact_one():
-    ascent = svi.Ascent(coupled(), SVISettings(), JITTER)
-    exact = float(svi.exact_bound(ascent.parameters, ascent.shared))
-    noisy = eqx.filter_jit(
-        jax.vmap(lambda key: svi.noisy_bound(ascent.parameters, ascent.shared, key, 3))
-    )(jax.random.split(jax.random.key(0), 2000))
+    run = svi.Run(coupled(), SVISettings(), JITTER)
+    exact = float(eqx.filter_jit(svi.bound)(run.parameters, run.shared))
+    noisy = eqx.filter_jit(jax.vmap(lambda key: svi.bound(run.parameters, run.shared, key, 3)))(
+        jax.random.split(jax.random.key(0), 2000)
+    )
     error = float(np.std(noisy)) / np.sqrt(2000)
     assert abs(float(np.mean(noisy)) - exact) < 4 * error < 1.0
 
@@ -113,11 +106,11 @@ def test_noisy_bounds_scatter_around_the_exact_one():
 def test_weights_give_back_the_function_values(reference):
     """q(gamma) and the q(v) made of it agree where both are defined: at the training rows."""
     task, _, _ = reference
-    ascent = svi.Ascent(task, SVISettings(), JITTER)
-    values = {role: some_values(1, 2, 12) for role in ascent.parameters.values}
-    parameters = ascent.parameters._replace(values=values)
-    mean, variance, _ = eqx.filter_jit(svi.moments)(parameters, ascent.shared)
-    posterior = svi.to_posterior(task, parameters, ascent.shared)
+    run = svi.Run(task, SVISettings(), JITTER)
+    values = {role: some_values(1, 2, 12) for role in run.parameters.values}
+    parameters = run.parameters._replace(values=values)
+    mean, variance, _ = eqx.filter_jit(svi.moments)(parameters, run.shared)
+    posterior = svi.to_posterior(task, parameters, run.shared)
     found_mean, found_variance = latent(posterior, task.inputs)
     np.testing.assert_allclose(found_mean["mean"], mean["mean"], atol=2e-2)
     np.testing.assert_allclose(found_variance["mean"], variance["mean"], atol=2e-2)
@@ -157,30 +150,3 @@ def test_held_out_data_decide_when_to_stop(reference):
     assert report.converged
     assert "validation" in report.message
     assert len(report.trace) < 200
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_fit_and_another_does_not(reference):
-    task, _, _ = reference
-    short = dataclasses.replace(QUICK, max_iterations=20)
-    traces = [svi.fit(task, dataclasses.replace(short, seed=s))[1].trace for s in (0, 0, 1)]
-    assert traces[0] == traces[1] != traces[2]
-
-
-def test_interruption_returns_the_best_so_far(reference):
-    def press(stage, done, most, bound):
-        if done == 30:
-            raise KeyboardInterrupt
-
-    task = dataclasses.replace(reference[0], progress=press)
-    posterior, report = svi.fit(task, QUICK)
-    assert report.status == "interrupted"
-    assert len(report.trace) == 30
-    assert report.elbo > report.trace[0]
-    assert np.all(np.isfinite(latent(posterior, task.inputs)[0]["mean"]))
-
-
-def test_running_out_of_iterations_is_said(reference):
-    _, report = svi.fit(reference[0], dataclasses.replace(QUICK, max_iterations=20))
-    assert report.status == "out of iterations"
-    assert "max_iterations" in report.message

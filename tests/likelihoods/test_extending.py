@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from censored_gp.likelihoods import as_likelihood
 from support.quick import quick
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending" / "family.md"
@@ -58,6 +59,10 @@ def test_moments_and_quantiles_come_by_themselves(family, oracle):
 def test_starting_values_follow_the_roles(family, oracle):
     values = oracle.rvs(500, random_state=0)
     np.testing.assert_allclose(family.start(values), [values.mean(), values.std()], rtol=1e-12)
+
+
+def test_it_is_registered_by_being_defined(family):
+    assert as_likelihood("gumbel") == family
 
 
 def test_a_link_is_exchanged_by_name(family):

@@ -164,5 +164,5 @@ def test_every_kernel_has_its_own_rank_and_every_role_its_own_coupling():
 
 def test_ranks_that_are_not_those_of_the_kernels_are_refused():
     design = Design((Gaussian(),) * 2, {"mean": (small.RBF(1.0),)}, True, {"mean": [2, 1]})
-    with pytest.raises(ValueError, match=r"rank: found \[2, 1\] for the role 'mean'.* 1 kernel"):
+    with pytest.raises(ValueError, match=r"`rank`.*'mean'.* 1 kernel.*got \[2, 1\]"):
         starting_model(design, np.zeros((3, 2)))

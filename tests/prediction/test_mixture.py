@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial
-from censored_gp.likelihoods import partial as shares
+from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.prediction.mixture import Mixture, answers
 from support.quick import quick
 
@@ -61,14 +61,10 @@ def test_quantiles_of_counts_between_bounds_are_the_smallest_that_reach_their_le
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most", [shares.MOST_ADDED, 0])
-def test_quantiles_of_what_a_share_was_are_those_of_the_sum(most, monkeypatch):
-    """Whether counts are added up one by one or searched, as those far out must be."""
-    monkeypatch.setattr(shares, "MOST_ADDED", most)
-    jax.clear_caches()  # shapes are the same, so the program of the other case would be found again
+def test_quantiles_of_what_was_counted_in_part_are_those_of_the_sum():
     counts, theta = np.arange(4000.0), ([2.0, 5.0, 9.0], [0.5, 0.1, 1.3])
     lower = np.array([0.0, 3.0, 40.0])
-    mixture = cut(shares.given_share(NegativeBinomial()), theta, lower, np.full(3, INF))
+    mixture = cut(PartialCount(NegativeBinomial()), theta, lower, np.full(3, INF))
     quantiles, reached = found(mixture)
     each = np.exp(NegativeBinomial().log_density(counts, *(np.array(t)[:, None] for t in theta)))
     for k, v in enumerate(lower.astype(int)):

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from support.workers import threads
 
 from reproduction import study as module
 from reproduction.study import Study, complete, finished
+from support.workers import threads
 
 CALLS = []
 

@@ -9,6 +9,8 @@ import functools
 
 import jax
 
+from censored_gp.model.compilation import keep_compiled_programs
+
 OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_backend_optimization_level": 0,
@@ -19,6 +21,7 @@ OPTIONS = {
 @functools.cache
 def accepted() -> dict:
     """The options, or none where this release of the compiler does not know them."""
+    keep_compiled_programs()
     try:
         jax.jit(lambda x: x + 1, compiler_options=OPTIONS)(0.0)
     except Exception:

@@ -30,9 +30,9 @@ from censored_gp.data.validation import warn_of_little, warn_of_shared_times
 from censored_gp.estimator import persistence, settings, summary, training
 from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
-from censored_gp.inference import Report, infer
+from censored_gp.inference import FitResult, infer
 from censored_gp.inference.model_search import best_fit
-from censored_gp.inference.posterior import Posterior, Seen, Sites
+from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
 from censored_gp.inference.result import Progress, silent
 from censored_gp.model.compilation import float64, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
@@ -92,7 +92,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     ----------
     posterior_ : Posterior
         Fitted hyper-parameters and the distribution of the latent functions.
-    report_ : Report
+    report_ : FitResult
         How the fit ended, in words, with the trace of the bound.
     elbo_ : float
         The evidence lower bound, in the outputs' own units.
@@ -312,7 +312,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self,
         inputs: Float[np.ndarray, "N C"],
         bounds: Observations | None = None,
-        sites: Seen | None = None,
+        sites: TrainingSites | None = None,
     ) -> Prediction:
         """Return the distribution of the true outputs at rows like those of `training_.inputs`.
 
@@ -780,7 +780,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return cells[..., 0] if self.observations_.flat else cells
 
 
-def _in_own_units(report: Report, units: Units, seen: Observations) -> Report:
+def _in_own_units(report: FitResult, units: Units, seen: Observations) -> FitResult:
     """Return the report with the bound in the outputs' own units.
 
     An exact cell has log p(y) = log p(y in the unit of the model) - log(scale); probabilities of

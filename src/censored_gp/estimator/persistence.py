@@ -34,7 +34,7 @@ from censored_gp.data.tables import Table
 from censored_gp.estimator.settings import changed_settings
 from censored_gp.estimator.training import TrainingData
 from censored_gp.inference.posterior import DrawnPosterior, Posterior, Sites, Weights
-from censored_gp.inference.result import Report
+from censored_gp.inference.result import FitResult
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.links import Link
@@ -55,7 +55,7 @@ KIND = "$"
 
 RECORDS = (
     *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, LMC, Inducing),
-    *(DrawnPosterior, Posterior, Weights, Sites, Report),
+    *(DrawnPosterior, Posterior, Weights, Sites, FitResult),
 )
 """The records that a fitted model consists of."""
 

@@ -1,6 +1,6 @@
 """Engines: a task (model, observations, inputs) becomes a posterior; each is one file.
 
-An engine is a function `fit(task, settings) -> (posterior, report)`. `infer` runs one, by its name
+An engine is a function `fit(task, settings) -> (posterior, result)`. `infer` runs one, by its name
 or as it is given; `find_engine` tells the class of its settings.
 """
 
@@ -10,18 +10,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from censored_gp.inference.posterior import Posterior
-from censored_gp.inference.result import Report, Task
+from censored_gp.inference.result import FitResult, Task
 
 ENGINES = ("natural", "svi", "nuts")
 """The names of the engines that are built in."""
 
-__all__ = ["ENGINES", "Engine", "Report", "Task", "find_engine", "infer"]
+__all__ = ["ENGINES", "Engine", "FitResult", "Task", "find_engine", "infer"]
 
 
 class Engine(NamedTuple):
     """A function that fits, and the dataclass of its settings if it has any."""
 
-    fit: Callable[..., tuple[Posterior, Report]]
+    fit: Callable[..., tuple[Posterior, FitResult]]
     settings: Any = None
 
 
@@ -48,6 +48,6 @@ def find_engine(engine: Any) -> Engine:
     raise ValueError(f"`engine` must be one of {names}, or a function, got {engine!r}.")
 
 
-def infer(engine: Any, task: Task, settings: Any = None) -> tuple[Posterior, Report]:
+def infer(engine: Any, task: Task, settings: Any = None) -> tuple[Posterior, FitResult]:
     """Run an engine with settings of its own kind, or its defaults."""
     return find_engine(engine).fit(task, settings)

@@ -1,11 +1,11 @@
-"""The curvature of the bound in the hyper-parameters: Fisher information of the sites' evidence.
+"""Fisher information of the hyper-parameters: the curvature of the sites' evidence.
 
 Given the sites, their evidence is that of a Gaussian y ~ N(m, S) with S = Psi Psi' + Lambda^-1, so
 the expected curvature in two hyper-parameters is the classical
 
     F_ij = tr(S^-1 dS_i S^-1 dS_j) / 2 + dm_i' S^-1 dm_j,    dS = dPsi Psi' + Psi dPsi',
 
-and all of it can be had from the weights, with C = P^-1 and no matrix over rows:
+which follows from the weights, with C = P^-1 and no matrix over rows:
 
     tr(S^-1 dS_i S^-1 dS_j) / 2 = tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)),
     A_i = Psi' S^-1 dPsi_i = C T_i,    dPsi_j' S^-1 dPsi_i = dPsi_j' Lambda dPsi_i - T_j' C T_i,
@@ -17,8 +17,6 @@ kernels at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
 from itertools import combinations_with_replacement
 from typing import NamedTuple
 
@@ -27,17 +25,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from censored_gp.inference.elbo import Problem, Roles
-from censored_gp.inference.posterior import Sites, Weights, of_functions
-from censored_gp.model.compilation import AnyArray
-from censored_gp.model.inducing import Inducing
+from censored_gp.inference.elbo import Evaluation, Problem, Roles
+from censored_gp.inference.posterior import Sites, Weights, marginal_sites
+from censored_gp.model.compilation import AnyArray, Inputs, Scalar, compiled_for_arrays
+from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.lmc import LMC, features_and_slopes, loadings, slopes_of
 
 Vector = Float[np.ndarray, "P"]
 
 
+MOST_COUPLED = 4
+"""In a block of more outputs, the information that two outputs share is neglected."""
+
+
 def to_vector(tree: PyTree) -> Vector:
-    """Put all leaves of a tree in one vector."""
+    """Concatenate all leaves of a tree (in numpy: `ravel_pytree` would compile programs)."""
     return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)])
 
 
@@ -50,16 +52,12 @@ def from_vector(vector: Vector, like: PyTree) -> PyTree:
     return jax.tree.unflatten(structure, shaped)
 
 
-MOST_COUPLED = 4
-"""Outputs of a block up to which the information that two of them share is looked at."""
-
-
 class Information(NamedTuple):
     """Fisher information of one role that varies.
 
-    ``loading`` is about the coefficients c_{d,l,q,r} by which output d sees, in rank r, the
-    features of kernel q (l = 0) and their slopes in its hyper-parameters (l > 0), for each pair of
-    outputs in ``pairs_of``; ``mean`` is about the outputs' means.
+    ``loading`` is that of the coefficients c_{d,l,q,r} of output d, in rank r, of the features of
+    kernel q (l = 0) and of their derivatives in its hyper-parameters (l > 0), for each pair of
+    outputs in ``pairs_of``; ``mean`` is that of the outputs' means.
     """
 
     loading: Float[AnyArray, "B E L Q R L Q R"]
@@ -67,53 +65,59 @@ class Information(NamedTuple):
 
 
 def pairs_of(outputs: int) -> Int[np.ndarray, "E 2"]:
-    """Return the pairs of outputs whose information is computed: all, or of each with itself."""
+    """Return the pairs of outputs whose information is computed: all, or each with itself."""
     if outputs > MOST_COUPLED:
         return np.repeat(np.arange(outputs)[:, None], 2, axis=1)
     return np.array(list(combinations_with_replacement(range(outputs), 2)))
 
 
+@compiled_for_arrays
 def role_information(
     free: LMC,
     sites: Sites,
     weights: Weights,
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
+    inducing: InducingInputs,
+    inputs: Inputs,
+    jitter: Scalar,
 ) -> Information:
-    """Return the information about one role that varies."""
+    """Return the information of one role that varies, at given sites and q(v)."""
     wide = features_and_slopes(free, inducing, jnp.asarray(inputs), jitter)
-    of_block = partial(_of_block, sizes=tuple(len(z.mask) for z in inducing))
     nugget = None if free.nugget is None else free.nugget.variance(inputs)
-    precision = jnp.asarray(of_functions(sites, nugget).precision)
+    precision = jnp.asarray(marginal_sites(sites, nugget).precision)
+    sizes = tuple(len(z.mask) for z in inducing)
+
+    def of_block(wide, loading, precision, covariance) -> Information:  # noqa: ANN001
+        about = _loading_information(wide, loading, precision, covariance, sizes)
+        return Information(about, _mean_information(wide[0], loading, precision, covariance))
+
     return jax.vmap(of_block)(wide, loadings(free, inducing), precision, weights.covariance)
 
 
-def information(
-    free: Roles,
-    sites: dict[str, Sites],
-    weights: dict[str, Weights],
-    problem: Problem,
-    jitter: Float[AnyArray, ""],
-    of_role: Callable[..., Information] = role_information,
-) -> dict[str, Information]:
-    """Return the information about every role that varies, at given sites and q(v)."""
-    return {
-        role: of_role(free[role], sites[role], q, problem.inducing[role], problem.inputs, jitter)
-        for role, q in weights.items()
-    }
+def fisher_information(
+    free: Roles, sites: dict[str, Sites], evaluation: Evaluation, problem: Problem, jitter: Scalar
+) -> Float[np.ndarray, "P P"]:
+    """Return the information of all hyper-parameters, in the order of :func:`to_vector`.
 
-
-def _of_block(
-    wide: Float[Array, "L N M"],
-    loading: Float[Array, "D R M"],
-    precision: Float[Array, "N D"],
-    covariance: Float[Array, "W W"],
-    sizes: tuple[int, ...],
-) -> Information:
-    """Return the information about one block; ``sizes`` are the columns of its kernels."""
-    about = _loading_information(wide, loading, precision, covariance, sizes)
-    return Information(about, _mean_information(wide[0], loading, precision, covariance))
+    That of the means of roles without kernels is empirical, from the scores of the rows.
+    """
+    count = len(to_vector(free))
+    # Where in the vector each number of every role is.
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(count), free))
+    total = np.zeros((count, count))
+    for role, scores in evaluation.scores.items():
+        index = places[role].mean.ravel()
+        total[index, index] = np.ravel(scores)
+    for role, nuggets in evaluation.nuggets.items():
+        for at in np.ndindex(nuggets.shape[:2]):
+            index = places[role].nugget.size[at]
+            total[np.ix_(index, index)] = np.asarray(nuggets)[at]
+    for role, weights in evaluation.weights.items():
+        where = problem.inducing[role], problem.inputs, jitter
+        loading, mean = role_information(free[role], sites[role], weights, *where)
+        for block, index in enumerate(places[role].mean):
+            total += _of_loadings(free[role], places[role], np.asarray(loading), block, count)
+            total[np.ix_(index, index)] += np.asarray(mean)[block]
+    return total
 
 
 def _loading_information(
@@ -123,7 +127,7 @@ def _loading_information(
     covariance: Float[Array, "W W"],
     sizes: tuple[int, ...],
 ) -> Float[Array, "E L Q R L Q R"]:
-    """Return the information about the coefficients of one block, pair by pair of outputs."""
+    """Return the information of the coefficients of one block, pair by pair of outputs."""
     outputs, rank, size = loading.shape
     rest = (jnp.eye(rank * size) - covariance).reshape(rank, size, rank, size)
 
@@ -171,39 +175,10 @@ def _mean_information(
     return jnp.diag(jnp.sum(precision, axis=0)) - inward @ covariance @ inward.T
 
 
-def assemble(
-    free: Roles,
-    found: dict[str, Information],
-    scores: Mapping[str, Float[AnyArray, "B D"]],
-    nuggets: Mapping[str, Float[AnyArray, "B D J J"]],
-) -> Float[np.ndarray, "P P"]:
-    """Put the information of all roles in one matrix over the vector of hyper-parameters.
-
-    ``scores`` is the empirical information about the means of the roles without kernels,
-    ``nuggets`` that about nuggets.
-    """
-    count = len(to_vector(free))
-    # Where in the vector each number of every role is.
-    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(count), free))
-    total = np.zeros((count, count))
-    for role, own in scores.items():
-        index = places[role].mean.ravel()
-        total[index, index] = np.ravel(own)
-    for role, own in nuggets.items():
-        for at in np.ndindex(own.shape[:2]):
-            index = places[role].nugget.size[at]
-            total[np.ix_(index, index)] = np.asarray(own)[at]
-    for role, own in found.items():
-        for block, index in enumerate(places[role].mean):
-            total += _of_loadings(free[role], places[role], np.asarray(own.loading), block, count)
-            total[np.ix_(index, index)] += np.asarray(own.mean)[block]
-    return total
-
-
 def _of_loadings(
     lmc: LMC, place: LMC, loading: Float[np.ndarray, "B E ..."], block: int, count: int
 ) -> Float[np.ndarray, "P P"]:
-    """Turn the information about coefficients into that about one block's hyper-parameters."""
+    """Turn the information of coefficients into that of one block's hyper-parameters."""
     outputs, pairs = lmc.mean.shape[1], pairs_of(lmc.mean.shape[1])
     slopes, kernels, rank = loading.shape[2:5]
     turn = np.zeros((outputs, slopes, kernels, rank, count))
@@ -230,7 +205,7 @@ def _positions(kernel: object, block: int) -> Int[np.ndarray, "K"]:
 
 
 def _spread_shared(place: LMC, block: int, total: Float[np.ndarray, "P P"]) -> None:
-    """Where a slope was taken along all hyper-parameters of a kernel, give each its curvature."""
+    """Give each hyper-parameter of a kernel the curvature along all, if only that was computed."""
     positions = [_positions(kernel, block) for kernel in place.kernels]
     most = max(map(len, positions))
     if slopes_of(most) == most:

@@ -12,7 +12,7 @@ of natural's Gaussian: a change of variables that leaves the target as it is, bu
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,10 +21,17 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
-from censored_gp.inference.elbo import Terms, collect_terms, largest_share_left_out
+from censored_gp.inference.elbo import Terms, largest_share_left_out, log_likelihood
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, Weights, functions_of
-from censored_gp.inference.result import Report, Task
+from censored_gp.inference.posterior import (
+    DrawnPosterior,
+    Latent,
+    Posterior,
+    Weights,
+    flat,
+    functions_of,
+)
+from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, geometry
 
@@ -38,24 +45,32 @@ except ImportError as absent:
 Position = dict[str, Float[Array, "B W"]]
 
 WORST_R_HAT = 1.05
+"""Chains agree if the largest split R-hat is at most this."""
+
+
 MOST_DIVERGENT = 0.01
-"""Share of divergent draws above which they are not trusted."""
+"""Draws are trusted if at most this share of them diverged."""
+
+
 NOTABLE_SHARE = 1e-3
-"""Share of prior variance left out that is worth a note."""
+"""A larger share of prior variance that inducing inputs leave out is worth a note."""
+
+
+NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
 
 
 @dataclasses.dataclass(frozen=True)
 class NutsSettings:
-    """How long to sample, and how to find the hyper-parameters first."""
+    """Settings of the engine ``nuts``."""
 
     draws: int = 500
     """Draws kept of each chain."""
     warmup: int = 300
-    """Draws for the adaptation of step size and scales, thrown away."""
+    """Draws that adapt step size and scales, and are discarded."""
     chains: int = 2
     target_acceptance: float = 0.8
     draws_at_a_time: int = 50
-    """Draws between two looks at the keyboard and the progress bar."""
+    """Draws between two calls of the progress function."""
     natural: NaturalSettings | None = None
     seed: int = 0
 
@@ -80,19 +95,14 @@ class Target(eqx.Module):
         """Return the parameter functions at the training rows."""
         found = dict(self.constants)
         for role, weights in self.weights(position).items():
-            shape = self.shapes[role]
-            nothing = jnp.zeros((1, *shape.left_out.shape))
-            found[role] = functions_of(shape, weights[None], nothing)[0]
+            found[role] = flat(functions_of(self.shapes[role], weights[None])[0])
         return found
 
     def __call__(self, position: Position) -> Float[Array, ""]:
         """Return log p(v, y), up to a constant."""
         latent = self.latent(position)
         total = sum(-0.5 * jnp.sum(v**2) for v in self.weights(position).values())
-        for part in self.terms:
-            theta = part.likelihood.theta(*jnp.moveaxis(part.gather(latent)[:, None], 2, 0))
-            total += jnp.sum(part.weight * part.log_likelihood(*theta)[:, 0])
-        return jnp.asarray(total)
+        return total + log_likelihood(self.terms, latent)
 
 
 @eqx.filter_jit
@@ -103,9 +113,7 @@ def make_target(
     shapes, constants = {}, {}
     for role, lmc in posterior.model.priors.items():
         if lmc.varies:
-            shapes[role] = geometry(
-                lmc, posterior.inducing[role], inputs, jnp.asarray(posterior.jitter)
-            )
+            shapes[role] = geometry(lmc, posterior.inducing[role], inputs, posterior.jitter)
         else:
             constants[role] = lmc.constant(len(inputs))
     centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
@@ -157,40 +165,36 @@ def sample(
     return state, positions, divergent
 
 
-class Draws:
-    """The draws so far, of all chains."""
+class Draws(NamedTuple):
+    """The draws of all chains."""
 
-    def __init__(self, target: Target, task: Task, settings: NutsSettings) -> None:
-        self.target, self.task, self.settings = target, task, settings
-        self.positions: list[Position] = []
-        self.divergent: list[Bool[np.ndarray, "K S"]] = []
+    positions: Position
+    """Positions (chains, draws, B, W) of each role; empty if there are no draws."""
+    divergent: Bool[np.ndarray, "K S"]
+    finished: bool
 
-    def run(self, bound: float) -> bool:
-        """Warm up and draw; return whether it came to its end."""
-        key, most, done = jax.random.key(self.settings.seed), self.settings.draws, 0
-        try:
-            self.task.progress("warming up", 0, most, bound)
+
+def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -> Draws:
+    """Warm up and draw, until the end or an interruption."""
+    key, most, done = jax.random.key(settings.seed), settings.draws, 0
+    positions: list[Position] = []
+    divergent = [np.zeros((settings.chains, 0), dtype=bool)]
+    try:
+        task.progress("warming up", 0, most, bound)
+        key, own = jax.random.split(key)
+        state, tuning = adapt(target, own, settings)
+        while done < most:
             key, own = jax.random.split(key)
-            state, tuning = adapt(self.target, own, self.settings)
-            while done < most:
-                key, own = jax.random.split(key)
-                count = min(self.settings.draws_at_a_time, most - done)
-                state, positions, divergent = sample(self.target, state, tuning, own, count)
-                self.positions.append(jax.tree.map(np.asarray, positions))
-                self.divergent.append(np.asarray(divergent))
-                done += count
-                self.task.progress("sampling", done, most, bound)
-        except KeyboardInterrupt:
-            return False
-        return True
-
-    def by_chain(self) -> Position:
-        """Return the positions, (chains, draws, B, W) for each role."""
-        return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.positions)
-
-    def divergences(self) -> tuple[int, int]:
-        """Return how many draws diverged, of how many."""
-        return int(sum(part.sum() for part in self.divergent)), sum(p.size for p in self.divergent)
+            count = min(settings.draws_at_a_time, most - done)
+            state, some, diverged = sample(target, state, tuning, own, count)
+            positions.append(jax.tree.map(np.asarray, some))
+            divergent.append(np.asarray(diverged))
+            done += count
+            task.progress("sampling", done, most, bound)
+    except KeyboardInterrupt:
+        pass
+    joined = jax.tree.map(lambda *each: np.concatenate(each, axis=1), *positions or [{}])
+    return Draws(joined, np.concatenate(divergent, axis=1), done == most)
 
 
 @eqx.filter_jit
@@ -228,41 +232,35 @@ def drawn_posterior(posterior: Posterior, weights: dict[str, Any]) -> DrawnPoste
     return DrawnPosterior(*own, draws=draws)
 
 
-def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Report]:
+def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:
     """Find the hyper-parameters by ``natural``, then sample the weights."""
     settings = settings or NutsSettings()
     exact = dataclasses.replace(task, tolerance=0.0)
-    posterior, report = natural.fit(exact, settings.natural)
-    if report.status in {"interrupted", "diverged"} or not posterior.weights:
-        return posterior, report
-    roles = {role: lmc.outputs for role, lmc in posterior.model.priors.items()}
-    terms = collect_terms(task.observations, posterior.model.likelihoods, roles)
-    target, left_out = make_target(posterior, jnp.asarray(task.inputs), terms)
-    draws = Draws(target, task, settings)
-    finished = draws.run(report.elbo)
+    posterior, result = natural.fit(exact, settings.natural)
+    if result.status in {"interrupted", "diverged"} or not posterior.weights:
+        return posterior, result
+    target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms)
+    draws = draw_all(target, task, settings, result.elbo)
     if not draws.positions:
-        return posterior, dataclasses.replace(report, status="interrupted", message=NO_DRAWS)
-    weights, latent = _each_draw(target, draws.by_chain())
+        return posterior, dataclasses.replace(result, status="interrupted", message=NO_DRAWS)
+    weights, latent = _each_draw(target, draws.positions)
     verdict = diagnose(latent, list(weights))
     drawn = drawn_posterior(posterior, weights)
-    return drawn, _report(report, draws, finished, verdict, float(left_out))
+    return drawn, _result(result, draws, verdict, float(left_out))
 
 
-NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
-
-
-def _report(
-    before: Report, draws: Draws, finished: bool, verdict: tuple[float, float], left_out: float
-) -> Report:
-    """Say how the sampling went; bound and trace are those of the hyper-parameters' fit."""
-    (r_hat, size), (divergent, number) = verdict, draws.divergences()
-    chains = draws.settings.chains
+def _result(
+    before: FitResult, draws: Draws, verdict: tuple[float, float], left_out: float
+) -> FitResult:
+    """Return how the sampling ended; bound and trace are those of the hyper-parameters' fit."""
+    (r_hat, size), (chains, number) = verdict, draws.divergent.shape
+    divergent = int(draws.divergent.sum())
     figures = (
-        f"{chains} chain(s) of {number // chains} draws: R-hat at most {r_hat:.3f}, effective "
+        f"{chains} chain(s) of {number} draws: R-hat at most {r_hat:.3f}, effective "
         f"sample size at least {size:.0f}, {divergent} divergence(s)."
     )
-    sound = r_hat <= WORST_R_HAT and divergent <= MOST_DIVERGENT * number
-    status = "interrupted" if not finished else "converged" if sound else "out of iterations"
+    sound = r_hat <= WORST_R_HAT and divergent <= MOST_DIVERGENT * draws.divergent.size
+    status = "interrupted" if not draws.finished else "converged" if sound else "out of iterations"
     message = {
         "converged": "The chains agree.",
         "interrupted": "The sampler was interrupted; these are the draws so far.",

@@ -1,21 +1,18 @@
-"""What is known after the fit: a distribution over the latent weights, Eq. (9), (10), (15).
+"""The posterior over latent weights: Eq. (9), (10), (15).
 
-Two kinds share one contract: a Gaussian over the weights (engines ``natural`` and ``svi``) and
-draws of the weights (engine ``nuts``). Both give latent moments, latent nodes (a discrete mixture
-that stands for the distribution of the parameters at each row), and joint draws.
+Engines return one of two kinds with one contract: a Gaussian over the whitened weights (``natural``
+and ``svi``) or draws of the weights (``nuts``). Both give latent moments, latent nodes (a discrete
+mixture that stands for the distribution of the parameters at each row), and joint draws.
 
-Gaussian sites, and what they say where part of a latent value belongs to its row alone.
+A Gaussian site exp(h gamma - Lambda gamma^2 / 2) stands for the likelihood of one cell. With a
+nugget gamma = f + e, with e ~ N(0, c) independent over rows. Given the sites everything is
+Gaussian, and e is integrated out row by row:
 
-A site stands for what an observation says of its latent value, exp(h gamma - Lambda gamma^2 / 2).
-With a nugget the latent value is gamma = f + e, of a function f and of e ~ N(0, c) that no other
-row shares. Given the sites everything is Gaussian, and e can be integrated out row by row:
+    site of f:         Lambda / w  and  h / w,                            w = 1 + c Lambda,
+    gamma given f:     N((f + c h) / w, c / w),
+    divergence of e:   (1 / w - 1 + log w + c E[(h - Lambda f)^2] / w^2) / 2.
 
-    the site of f itself:   Lambda / w  and  h / w,                          w = 1 + c Lambda,
-    gamma given f:          N((f + c h) / w, c / w),
-    divergence of e:        (1 / w - 1 + log w + c E[(h - Lambda f)^2] / w^2) / 2.
-
-So a nugget costs next to nothing. As a kernel (`White`) it would need an inducing input at every
-row.
+So a nugget costs next to nothing; as a kernel (`White`) it would need an inducing input per row.
 """
 
 from __future__ import annotations
@@ -29,17 +26,35 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.quadrature import grid
-from censored_gp.model.compilation import AnyArray
-from censored_gp.model.inducing import Inducing
+from censored_gp.model.compilation import AnyArray, Inputs, Scalar, slices
+from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky
-from censored_gp.model.lmc import LMC, Geometry, features, geometry, left_out_covariance
+from censored_gp.model.lmc import Geometry, features, geometry, left_out_covariance
 from censored_gp.model.model import Model
 
+ByBlock = Float[Array, "B N D"]
+"""One number for each block, row and output of a role."""
+
+
+Latent = dict[str, Float[Array, "... N O"]]
+"""Latent values by role, the outputs of all blocks side by side."""
+
+
 LEAST_REST = 1e-9
-"""Share of what is known of f that is at least owed to other cells, or to the prior."""
+"""A cavity keeps at least this share of the precision of f."""
+
+
+PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
+"""A prediction has this many nodes per parameter, by the number of parameters that vary: more than
+the bound has, as they are used once."""
+
+
+MOST_JOINT_ROWS = 4000
+"""What features leave out is drawn jointly over at most this many rows, as its covariance is
+factorised. Rows further apart still share all that the features carry."""
 
 
 class Sites(NamedTuple):
@@ -49,73 +64,58 @@ class Sites(NamedTuple):
     precision: Float[AnyArray, "B N D"]
 
 
-class Spread(NamedTuple):
-    """Means and variances of latent values at the rows: of f, or of gamma with its nugget."""
+TrainingSites = Mapping[str, Sites]
+"""Sites of the training cells, by role. Only roles with a nugget need them, as noise of one row is
+not in the features. Empty for new inputs."""
+
+
+class Moments(NamedTuple):
+    """Means and variances of latent values at the rows: of f, or of gamma = f + e."""
 
     mean: Float[Array, "... B N D"]
     variance: Float[Array, "... B N D"]
 
 
-def of_functions(sites: Sites, nugget: Float[Array, "B N D"] | None) -> Sites:
-    """Return what sites of gamma = f + e say of f; the nugget is given by its variance."""
+def marginal_sites(sites: Sites, nugget: ByBlock | None) -> Sites:
+    """Return the sites of f: those of gamma = f + e with e integrated out."""
     if nugget is None:
         return sites
     weight = 1.0 + nugget * sites.precision
     return Sites(sites.linear / weight, sites.precision / weight)
 
 
-def with_nugget(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Spread:
-    """Return means and variances of gamma = f + e where it has sites."""
+def with_nugget(f: Moments, sites: Sites, nugget: ByBlock) -> Moments:
+    """Return moments of gamma = f + e at cells with these sites."""
     weight = 1.0 + nugget * sites.precision
     mean = (f.mean + nugget * sites.linear) / weight
-    return Spread(mean, f.variance / weight**2 + nugget / weight)
+    return Moments(mean, f.variance / weight**2 + nugget / weight)
 
 
-def before_seen(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Spread:
-    """Return means and variances of gamma = f + e by all that was seen but the cell itself."""
-    own = of_functions(sites, nugget)
-    rest = jnp.maximum(1.0 - own.precision * f.variance, LEAST_REST)
-    return Spread((f.mean - f.variance * own.linear) / rest, f.variance / rest + nugget)
+def cavity_marginals(f: Moments, sites: Sites, nugget: ByBlock) -> Moments:
+    """Return leave-one-out (cavity) moments of gamma: q with the cell's own site removed."""
+    linear, precision = marginal_sites(sites, nugget)
+    rest = jnp.maximum(1.0 - precision * f.variance, LEAST_REST)
+    return Moments((f.mean - f.variance * linear) / rest, f.variance / rest + nugget)
 
 
-def nugget_divergence(f: Spread, sites: Sites, nugget: Float[Array, "B N D"]) -> Float[Array, ""]:
-    """Return the divergence of e from its prior given f, in the mean over f, of all rows."""
+def nugget_divergence(f: Moments, sites: Sites, nugget: ByBlock) -> Float[Array, ""]:
+    """Return the expected KL divergence of q(e | f) from the prior of e, over all cells."""
     weight = 1.0 + nugget * sites.precision
     residual = sites.linear - sites.precision * f.mean
     squared = residual**2 + sites.precision**2 * f.variance
     return 0.5 * jnp.sum(1.0 / weight - 1.0 + jnp.log(weight) + nugget * squared / weight**2)
 
 
-def nugget_slope(
-    f: Spread, sites: Sites, nugget: Float[Array, "B N D"]
-) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return the slope in c of log Z, the evidence of the sites, and what each row tells of its c.
+def nugget_slope(f: Moments, sites: Sites, nugget: ByBlock) -> tuple[ByBlock, ByBlock]:
+    """Return the derivative of log Z in c, and the Fisher information of c, at each cell.
 
-    With S the covariance of sites under the prior, and alpha = S^-1 times their distance from the
-    mean, these are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
+    With S the covariance of the sites' pseudo-observations under the prior and alpha = S^-1 times
+    their residuals, these are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
     """
-    own = of_functions(sites, nugget)
-    alpha = jnp.asarray(own.linear - own.precision * f.mean)
-    inverse = jnp.asarray(own.precision - own.precision**2 * f.variance)
+    linear, precision = marginal_sites(sites, nugget)
+    alpha = jnp.asarray(linear - precision * f.mean)
+    inverse = jnp.asarray(precision - precision**2 * f.variance)
     return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
-
-
-PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
-"""Nodes per varying parameter in a prediction: more than in the bound, as they are used once."""
-
-
-MOST_JOINT_ROWS = 4000
-"""Rows whose left-out parts are drawn jointly: their covariances are factorised. Rows of different
-stretches still share all that the features carry."""
-
-
-Latent = dict[str, Float[Array, "... N O"]]
-"""Latent values by role, the role's outputs side by side."""
-
-
-Seen = Mapping[str, Sites]
-"""What was seen of cells themselves, by role, of the roles that have a nugget: a nugget is no other
-row's, so that features know nothing of it. Empty at inputs that are new."""
 
 
 class Weights(NamedTuple):
@@ -125,18 +125,16 @@ class Weights(NamedTuple):
     covariance: Float[Array, "B W W"]
 
 
-def marginals(
-    shape: Geometry, weights: Weights
-) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return mean and variance of gamma_d(x_n) under q."""
+def marginals(shape: Geometry, weights: Weights) -> Moments:
+    """Return mean and variance of f_d(x_n) under q: Eq. (9), (10), (15)."""
     mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(output_slopes(shape, weights), 1, 2)
     inner = output_covariances(shape, weights)[1]
-    spread = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
-    return mean, jnp.maximum(jnp.swapaxes(spread, 1, 2), 0.0) + shape.left_out
+    variance = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
+    return Moments(mean, jnp.maximum(jnp.swapaxes(variance, 1, 2), 0.0) + shape.left_out)
 
 
 def output_slopes(shape: Geometry, weights: Weights) -> Float[Array, "B D M"]:
-    """Return the mean of the factors by which each output sees the features."""
+    """Return the mean of each output's coefficients of the features, loading_d * v."""
     blocks, _, rank, size = shape.loading.shape
     return jnp.einsum("bdrm,brm->bdm", shape.loading, weights.mean.reshape(blocks, rank, size))
 
@@ -144,96 +142,38 @@ def output_slopes(shape: Geometry, weights: Weights) -> Float[Array, "B D M"]:
 def output_covariances(
     shape: Geometry, weights: Weights
 ) -> tuple[Float[Array, "B D R M M"], Float[Array, "B D M M"]]:
-    """Return the covariance of the weights with each output's factors, and that of the factors."""
+    """Return the covariance of v with each output's coefficients, and that of the coefficients."""
     blocks, _, rank, size = shape.loading.shape
     square = weights.covariance.reshape(blocks, rank, size, rank, size)
     # Sums over the few ranks one by one: a contraction so short takes far longer.
-    loading, each = shape.loading, range(rank)
-    half = reduce(add, (loading[:, :, None, None, s] * square[:, None, ..., s, :] for s in each))
-    return half, reduce(add, (loading[:, :, r, :, None] * half[:, :, r] for r in each))
+    loading, ranks = shape.loading, range(rank)
+    half = reduce(add, (loading[:, :, None, None, s] * square[:, None, ..., s, :] for s in ranks))
+    return half, reduce(add, (loading[:, :, r, :, None] * half[:, :, r] for r in ranks))
 
 
-def latent_marginals(
-    shape: Geometry, weights: Weights, seen: Sites | None, before: Bool[np.ndarray, "B D"]
-) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return mean and variance of gamma_d(x_n) under q, of cells that were seen or of new ones.
-
-    Of some outputs `before` the cell itself was seen.
-    """
-    mean, variance = marginals(shape, weights)
-    if shape.nugget is None:
-        return mean, variance
-    if seen is None:
-        return mean, variance + shape.nugget
-    f = Spread(mean, variance - shape.left_out)
-    both = before_seen(f, seen, shape.nugget), with_nugget(f, seen, shape.nugget)
-    mean, variance = (jnp.where(before[:, None], *each) for each in zip(*both, strict=True))
-    return mean, variance + shape.left_out
-
-
-def nugget_values(
-    shape: Geometry,
-    functions: Float[Array, "S B N D"],
-    seen: Sites | None,
-    normals: Float[AnyArray, "S B N D"],
-) -> Float[Array, "S B N D"]:
-    """Return gamma for drawn functions without what the features leave out: a nugget is added."""
-    nugget = jnp.asarray(shape.nugget)
-    if seen is None:
-        return functions + jnp.sqrt(nugget) * normals
-    own = with_nugget(Spread(functions, jnp.zeros(())), seen, nugget)
-    return own.mean + jnp.sqrt(own.variance) * normals
-
-
-def kernel_marginals(
-    shape: Geometry, weights: Weights, columns: slice, left_out: Float[Array, "B N D"]
-) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return mean and variance of one kernel's share of gamma: its features' columns alone."""
-    blocks, _, rank, size = shape.loading.shape
-    mean = weights.mean.reshape(blocks, rank, size)[..., columns]
-    square = weights.covariance.reshape(blocks, rank, size, rank, size)
-    square = square[:, :, columns, :, columns]
-    own = mean.shape[1] * mean.shape[2]
-    part = Weights(mean.reshape(blocks, own), square.reshape(blocks, own, own))
-    phi, loading = shape.phi[..., columns], shape.loading[..., columns]
-    return marginals(Geometry(phi, loading, jnp.zeros_like(shape.mean), left_out), part)
-
-
-def flat(blocked: Float[Array, "B N D"]) -> Float[Array, "N O"]:
+def flat(by_block: ByBlock) -> Float[Array, "N O"]:
     """Put the outputs of all blocks of a role side by side."""
-    return jnp.moveaxis(blocked, 0, 1).reshape(blocked.shape[1], -1)
+    return jnp.moveaxis(by_block, 0, 1).reshape(by_block.shape[1], -1)
 
 
-def functions_of(
-    shape: Geometry, weights: Float[Array, "S B W"], rest: Float[Array, "#S B N D"]
-) -> Float[Array, "S N O"]:
-    """Return gamma for given weights, and given values of what the features leave out."""
-    return jax.vmap(flat)(carried(shape, weights) + rest)
+def blocked(side_by_side: Float[AnyArray, "N O"], blocks: int) -> ByBlock:
+    """Undo :func:`flat`."""
+    return jnp.moveaxis(jnp.asarray(side_by_side).reshape(len(side_by_side), blocks, -1), 0, 1)
 
 
-def carried(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array, "S B N D"]:
-    """Return what the features make of given weights."""
+def functions_of(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array, "S B N D"]:
+    """Return m + Psi v for given weights v."""
     blocks, _, rank, size = shape.loading.shape
     drawn = weights.reshape(-1, blocks, rank, size)
     values = jnp.einsum("bnm,bdrm,sbrm->sbnd", shape.phi, shape.loading, drawn)
     return values + shape.mean[:, None]
 
 
-def left_out_values(
-    lmc: LMC,
-    covariances: tuple[Float[Array, "B N N"], ...],
-    normals: tuple[Float[AnyArray, "S B N R"], ...],
-) -> Float[Array, "S B N D"]:
-    """Return what the features leave out, joint over rows and outputs: sum_q sum_i a e_{q,i}."""
-    parts = zip(covariances, normals, lmc.mixing, strict=True)
-    return reduce(add, ((cholesky(c) @ e) @ jnp.swapaxes(a, 1, 2) for c, e, a in parts))
-
-
 class Noise(NamedTuple):
-    """The random numbers of joint draws: made by the host, as generators take long to compile."""
+    """Random numbers of joint draws, made by numpy: JAX's generators take long to compile."""
 
     weights: Mapping[str, AnyArray]
-    """Standard normals (S, B, W) by role; or which of the draws that were kept (S,)."""
+    """Standard normals (S, B, W) by role; or indices (S,) of stored draws."""
     rest: Mapping[str, tuple[Float[AnyArray, "S B N R"], ...]]
     """Standard normals for what the features leave out, by role and kernel."""
     nugget: Mapping[str, Float[AnyArray, "S B N D"]]
@@ -244,139 +184,159 @@ class Posterior(eqx.Module):
     """Fitted hyper-parameters with q(v) = N(mean, covariance) for every role that varies."""
 
     model: Model
-    inducing: dict[str, tuple[Inducing, ...]]
+    inducing: dict[str, InducingInputs]
     weights: dict[str, Weights]
-    jitter: Float[np.ndarray, ""]
-    sites: Seen = eqx.field(default_factory=dict)
-    """What was seen of the training cells, of the roles that have a nugget."""
+    jitter: Scalar
+    sites: TrainingSites = eqx.field(default_factory=dict)
+    """Sites of the training cells, of the roles that have a nugget."""
 
-    def _geometry(self, role: str, inputs: Float[AnyArray, "N C"]) -> Geometry:
+    def _geometry(self, role: str, inputs: Inputs) -> Geometry:
         """Compute features at new inputs."""
-        return geometry(
-            self.model.priors[role], self.inducing[role], jnp.asarray(inputs), self.jitter
-        )
+        lmc, inducing = self.model.priors[role], self.inducing[role]
+        return geometry(lmc, inducing, jnp.asarray(inputs), self.jitter)
 
     def latent(
-        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None, before: bool = False
+        self, inputs: Inputs, sites: TrainingSites | None = None, cavity: bool = False
     ) -> tuple[Latent, Latent]:
         """Return means and variances of the latent parameters at the inputs.
 
-        Of families with nuggets, if asked for, `before` the cells themselves were seen.
+        ``sites`` are those of the cells at the inputs, if these are training cells. With ``cavity``
+        the moments of families with nuggets are those without the cell's own site.
         """
         mean, variance = {}, {}
         for role, lmc in self.model.priors.items():
             if lmc.varies:
                 shape = self._geometry(role, inputs)
-                alone = np.array([before and self.model.likelihoods[d].nugget for d in lmc.outputs])
-                of_cells = (seen or {}).get(role), alone.reshape(np.shape(lmc.mean))
-                both = latent_marginals(shape, self.weights[role], *of_cells)
-                mean[role], variance[role] = (flat(part) for part in both)
+                alone = [cavity and self.model.likelihoods[d].nugget for d in lmc.outputs]
+                leave_out = np.reshape(alone, np.shape(lmc.mean))[:, None]
+                moments = marginals(shape, self.weights[role])
+                own = (sites or {}).get(role)
+                if shape.nugget is not None and own is None:
+                    moments = moments._replace(variance=moments.variance + shape.nugget)
+                elif shape.nugget is not None and own is not None:
+                    f = moments._replace(variance=moments.variance - shape.left_out)
+                    without = cavity_marginals(f, own, shape.nugget)
+                    both = zip(without, with_nugget(f, own, shape.nugget), strict=True)
+                    moments = Moments(*(jnp.where(leave_out, *pair) for pair in both))
+                    moments = moments._replace(variance=moments.variance + shape.left_out)
+                mean[role], variance[role] = map(flat, moments)
             else:
                 mean[role] = lmc.constant(len(inputs))
                 variance[role] = jnp.zeros_like(mean[role])
         return mean, variance
 
     def components(
-        self, role: str, inputs: Float[AnyArray, "N C"]
+        self, role: str, inputs: Inputs
     ) -> tuple[Float[Array, "Q N O"], Float[Array, "Q N O"]]:
         """Return means and variances of the terms of Eq. (4): each kernel's share of gamma - m."""
-        lmc, inducing = self.model.priors[role], self.inducing[role]
+        lmc, inducing, q = self.model.priors[role], self.inducing[role], self.weights[role]
         rest = features(lmc, inducing, jnp.asarray(inputs), self.jitter).rest
         shape, start, found = self._geometry(role, inputs), 0, []
-        for q, (mixing, z) in enumerate(zip(lmc.mixing, inducing, strict=True)):
+        blocks, _, rank, size = shape.loading.shape
+        mean = q.mean.reshape(blocks, rank, size)
+        square = q.covariance.reshape(blocks, rank, size, rank, size)
+        for k, (variance, z) in enumerate(zip(lmc.variances, inducing, strict=True)):
             columns = slice(start, start := start + len(z.mask))
-            left_out = rest[:, :, q, None] * jnp.sum(jnp.asarray(mixing) ** 2, axis=2)[:, None]
-            found.append(kernel_marginals(shape, self.weights[role], columns, left_out))
+            count = rank * len(z.mask)
+            own = Weights(
+                mean[..., columns].reshape(blocks, count),
+                square[:, :, columns, :, columns].reshape(blocks, count, count),
+            )
+            part = Geometry(
+                shape.phi[..., columns],
+                shape.loading[..., columns],
+                jnp.zeros_like(shape.mean),
+                rest[:, :, k, None] * jnp.asarray(variance)[:, None],
+            )
+            found.append(marginals(part, own))
         means, variances = zip(*found, strict=True)
         return jnp.stack([flat(m) for m in means]), jnp.stack([flat(v) for v in variances])
 
     def nodes(
-        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None
+        self, inputs: Inputs, sites: TrainingSites | None = None
     ) -> tuple[Latent, Float[Array, "S"]]:
         """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14).
 
-        With a nugget q may be wide, and what was seen of a cell itself far from Gaussian. Such
-        cells have their nodes `before` that; they are to be weighed by it.
+        With a nugget q may be wide, and the likelihood of the cell itself far from Gaussian. Such
+        training cells have the nodes of their cavity, to be reweighted by their likelihood.
         """
         roles, priors = list(self.model.priors), self.model.priors.values()
         varying = tuple(lmc.varies for lmc in priors)
         evenly = any(lmc.nugget is not None for lmc in priors)
         points, mass = grid(varying, PREDICTION_NODES[sum(varying)], evenly)
-        mean, variance = self.latent(inputs, seen, before=True)
-        spread = {
+        mean, variance = self.latent(inputs, sites, cavity=True)
+        values = {
             role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
             for i, role in enumerate(roles)
         }
-        return spread, jnp.asarray(mass)
+        return values, jnp.asarray(mass)
 
     def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
-        """Make the random numbers for so many draws at so many rows.
+        """Make the random numbers for ``count`` draws at ``rows`` rows.
 
         Those of the weights come first: for one seed they are the same at any rows.
         """
-        weights = self._weight_noise(random, count)
+        weights, priors = self._weight_noise(random, count), self.model.priors
         rest = {
             role: tuple(
                 random.standard_normal((count, len(a), rows, np.shape(a)[2])) for a in lmc.mixing
             )
-            for role, lmc in self.model.priors.items()
+            for role, lmc in priors.items()
             if lmc.varies
         }
         nugget = {
             role: random.standard_normal((count, len(lmc.mean), rows, np.shape(lmc.mean)[1]))
-            for role, lmc in self.model.priors.items()
+            for role, lmc in priors.items()
             if lmc.nugget is not None
         }
         return Noise(weights, rest, nugget)
 
     def draw(
-        self, noise: Noise, inputs: Float[AnyArray, "N C"], count: int, seen: Seen | None = None
+        self, noise: Noise, inputs: Inputs, count: int, sites: TrainingSites | None = None
     ) -> Latent:
         """Draw the latent parameters jointly over rows and outputs."""
-        rest = {
-            role: self._left_out(role, jnp.asarray(inputs), normals)
-            for role, normals in noise.rest.items()
-        }
+        rest = {role: self._left_out(role, inputs, normals) for role, normals in noise.rest.items()}
         weights = self._drawn_weights(noise.weights)
-        return self._functions(weights, inputs, rest, count, noise.nugget, seen or {})
+        return self._functions(weights, inputs, rest, count, noise.nugget, sites or {})
 
     def _functions(
         self,
         weights: dict[str, Float[Array, "S B W"]],
-        inputs: Float[AnyArray, "N C"],
+        inputs: Inputs,
         rest: dict[str, Float[Array, "S B N D"]],
         count: int,
         nugget: Mapping[str, Float[AnyArray, "S B N D"]],
-        seen: Seen,
+        sites: TrainingSites,
     ) -> Latent:
-        """Return the latent parameters for given weights, and given values of what is left out."""
+        """Return latent parameters from weights, values of e, and normals of the nuggets."""
         found = {}
         for role, lmc in self.model.priors.items():
-            if lmc.varies:
-                shape = self._geometry(role, inputs)
-                drawn = carried(shape, weights[role])
-                if role in nugget:
-                    drawn = nugget_values(shape, drawn, seen.get(role), nugget[role])
-                found[role] = jax.vmap(flat)(drawn + rest[role])
-            else:
+            if not lmc.varies:
                 constant = lmc.constant(len(inputs))
                 found[role] = jnp.broadcast_to(constant, (count, *constant.shape))
+                continue
+            shape = self._geometry(role, inputs)
+            drawn = functions_of(shape, weights[role])
+            if role in nugget:
+                gamma = Moments(drawn, jnp.asarray(shape.nugget))
+                if role in sites:
+                    gamma = with_nugget(Moments(drawn, jnp.zeros(())), sites[role], gamma.variance)
+                drawn = gamma.mean + jnp.sqrt(gamma.variance) * nugget[role]
+            found[role] = jax.vmap(flat)(drawn + rest[role])
         return found
 
     def _left_out(
-        self,
-        role: str,
-        inputs: Float[Array, "N C"],
-        normals: tuple[Float[AnyArray, "S B N R"], ...],
+        self, role: str, inputs: Inputs, normals: tuple[Float[AnyArray, "S B N R"], ...]
     ) -> Float[Array, "S B N D"]:
-        """Return values of what the features leave out, stretch by stretch of many rows."""
-        lmc, parts = self.model.priors[role], []
-        for start in range(0, len(inputs), MOST_JOINT_ROWS):
-            rows = slice(start, start + MOST_JOINT_ROWS)
-            covariances = left_out_covariance(lmc, self.inducing[role], inputs[rows], self.jitter)
-            own = tuple(normal[:, :, rows] for normal in normals)
-            parts.append(left_out_values(lmc, covariances, own))
-        return jnp.concatenate(parts, axis=2)
+        """Return sum_q sum_i a_{q,i} e_{q,i}, joint over `MOST_JOINT_ROWS` rows at a time."""
+        lmc, drawn = self.model.priors[role], []
+        for rows in slices(len(inputs), MOST_JOINT_ROWS):
+            stretch = jnp.asarray(inputs)[rows]
+            covariances = left_out_covariance(lmc, self.inducing[role], stretch, self.jitter)
+            terms = zip(covariances, normals, lmc.mixing, strict=True)
+            values = ((cholesky(c) @ e[:, :, rows]) @ jnp.swapaxes(a, 1, 2) for c, e, a in terms)
+            drawn.append(reduce(add, values))
+        return jnp.concatenate(drawn, axis=2)
 
     def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:
         """Make standard normals for the weights of every role that varies."""
@@ -387,11 +347,11 @@ class Posterior(eqx.Module):
 
     def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:
         """Draw the weights of every role that varies from q, in which roles are independent."""
-        drawn = {}
-        for role, (mean, covariance) in self.weights.items():
-            # q's covariance is the inverse of I + something positive: no jitter is needed.
-            drawn[role] = mean + jnp.einsum("bwu,sbu->sbw", cholesky(covariance), noise[role])
-        return drawn
+        # q's covariance is the inverse of I + something positive: no jitter is needed.
+        return {
+            role: q.mean + jnp.einsum("bwu,sbu->sbw", cholesky(q.covariance), noise[role])
+            for role, q in self.weights.items()
+        }
 
 
 class DrawnPosterior(Posterior):
@@ -400,23 +360,23 @@ class DrawnPosterior(Posterior):
     draws: dict[str, Float[Array, "S B W"]] = eqx.field(default_factory=dict)
 
     def nodes(
-        self, inputs: Float[AnyArray, "N C"], seen: Seen | None = None
+        self, inputs: Inputs, sites: TrainingSites | None = None
     ) -> tuple[Latent, Float[Array, "S"]]:
         """Return the latent values of every draw, all of equal weight.
 
         A node is about one row at a time, so what the features leave out need not be joint.
         """
-        kept = {role: jnp.asarray(draws) for role, draws in self.draws.items()}
-        count, rest = len(next(iter(kept.values()))), {}
-        for role, key in zip(kept, jax.random.split(jax.random.key(0), len(kept)), strict=True):
+        draws = {role: jnp.asarray(drawn) for role, drawn in self.draws.items()}
+        count, rest = len(next(iter(draws.values()))), {}
+        for role, key in zip(draws, jax.random.split(jax.random.key(0), len(draws)), strict=True):
             left_out = self._geometry(role, inputs).left_out
             rest[role] = jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
         # This engine knows no nuggets.
-        latent = self._functions(kept, inputs, rest, count, {}, {})
+        latent = self._functions(draws, inputs, rest, count, {}, {})
         return latent, jnp.full(count, 1.0 / count)
 
     def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:
-        """Pick among the draws at random, the same ones for all roles: these are not independent.
+        """Pick draws at random, the same for all roles: these are dependent.
 
         No draw is picked again before every other one has been.
         """
@@ -426,4 +386,4 @@ class DrawnPosterior(Posterior):
 
     def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:
         """Return the draws that were picked."""
-        return {role: jnp.asarray(kept)[noise[role]] for role, kept in self.draws.items()}
+        return {role: jnp.asarray(drawn)[noise[role]] for role, drawn in self.draws.items()}

@@ -1,7 +1,4 @@
-"""What every engine is given: the starting model, what was observed, and where.
-
-How an inference went, in words and figures.
-"""
+"""What every engine is given (`Task`) and what it returns besides a posterior (`FitResult`)."""
 
 from __future__ import annotations
 
@@ -13,22 +10,23 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from censored_gp.data.observations import Observations
-from censored_gp.inference.elbo import Problem, Roles, Terms, collect_terms, pad_rows
+from censored_gp.inference.elbo import Problem, Roles, Terms, collect_terms
 from censored_gp.kernels import Kernel
+from censored_gp.model.compilation import bucket, pad
 from censored_gp.model.lmc import LMC, scale_lengthscales
 from censored_gp.model.model import Model, choose_inducing
 
 Progress = Callable[[str, int, int, float], None]
-"""Called with what is being done, steps done, steps at most, and the bound so far."""
+"""Called with the stage, steps done, steps at most, and the bound so far."""
 
 
 def silent(stage: str, done: int, most: int, bound: float) -> None:
-    """Say nothing: the progress function of quiet work."""
+    """Report nothing: the default progress function."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
-    """Outcome of an inference."""
+class FitResult:
+    """How an inference ended."""
 
     status: str
     """``converged``, ``out of iterations``, ``stuck``, ``interrupted`` or ``diverged``."""
@@ -61,41 +59,43 @@ class Task:
     tolerance: float = 1e-6
     """Share of a kernel's variance that its inducing inputs may leave out; 0: none."""
     most_inducing: int = 256
-    """Inducing inputs of one kernel at most."""
+    """Largest number of inducing inputs of one kernel."""
     explore: bool = False
-    """Whether the starting lengthscales may be changed, by the bound, before the climb."""
+    """Whether the fit may choose among several starting lengthscales, by the bound."""
     spare: tuple[Kernel, ...] = ()
-    """Kernels of the means of which one may be taken up, if what was observed asks for it."""
+    """Kernels of which the fit may add one to the means, if the observations ask for it."""
     progress: Progress = silent
     held_out: Bool[np.ndarray, "N D"] | None = None
     """Cells without weight. They keep their places, so that all folds of a cross-validation share
     a compiled program."""
 
-    def problem(self, model: Model) -> Problem:
-        """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
-        roles = {role: lmc.outputs for role, lmc in model.priors.items()}
-        terms = collect_terms(self.observations, model.likelihoods, roles)
-        return Problem(
-            pad_rows(self.inputs),
-            choose_inducing(model, self.inputs, self.tolerance, self.most_inducing),
-            tuple(self._without_held_out(part, roles[part.roles[0]]) for part in terms),
-            np.asarray(len(self.inputs)),
+    @property
+    def terms(self) -> tuple[Terms, ...]:
+        """The observed cells, by likelihood and kind; those held out have no weight."""
+        roles = {role: lmc.outputs for role, lmc in self.model.priors.items()}
+        terms = collect_terms(self.observations, self.model.likelihoods, roles)
+        if self.held_out is None:
+            return terms
+        outputs = [np.array(roles[part.roles[0]])[part.column[:, 0]] for part in terms]
+        return tuple(
+            dataclasses.replace(part, weight=part.weight * ~self.held_out[part.row, columns])
+            for part, columns in zip(terms, outputs, strict=True)
         )
 
-    def _without_held_out(self, part: Terms, outputs: tuple[int, ...]) -> Terms:
-        if self.held_out is None:
-            return part
-        held_out = self.held_out[part.row, np.array(outputs)[part.column[:, 0]]]
-        return dataclasses.replace(part, weight=part.weight * ~held_out)
+    def problem(self, model: Model) -> Problem:
+        """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
+        room = bucket(len(self.inputs)) - len(self.inputs)
+        inducing = choose_inducing(model, self.inputs, self.tolerance, self.most_inducing)
+        rows = np.asarray(len(self.inputs))
+        return Problem(pad(self.inputs, room), inducing, self.terms, rows)
 
     def with_priors(self, priors: Roles) -> Model:
         """Return the model with other hyper-parameters."""
-        priors = jax.tree.map(np.asarray, priors)
-        return dataclasses.replace(self.model, priors=priors)
+        return dataclasses.replace(self.model, priors=jax.tree.map(np.asarray, priors))
 
     @property
     def periodic(self) -> bool:
-        """Whether any kernel repeats itself."""
+        """Whether any kernel is periodic."""
         return any(_is_periodic(k) for lmc in self.model.priors.values() for k in lmc.kernels)
 
     def starts(self, factors: tuple[float, ...]) -> list[Model]:
@@ -118,5 +118,5 @@ def _scaled(lmc: LMC, factor: float) -> LMC:
 
 
 def _is_periodic(kernel: object) -> bool:
-    """Whether a kernel starts at the spacing of the data, being periodic."""
+    """Whether a kernel has a period, and so starts at the spacing of the data."""
     return hasattr(kernel, "period")

@@ -1,11 +1,8 @@
 """The paper's own engine: stochastic gradients on a Gaussian over the function values.
 
 Variational and hyper-parameters climb the bound of Eq. (6) and Eq. (13) together, by RMSprop, with
-the expectation estimated from a few samples; held-out data, if given, say when to stop.
-
-A Gaussian over the function values at the training rows, Eq. (7) and Eq. (12).
-
-Every parameter function gamma_{d,j} has at the N training rows the distribution
+the expectation estimated from a few samples; held-out data, if given, tell when to stop. Every
+parameter function gamma_{d,j} has at the N training rows the distribution of Eq. (7) and Eq. (12),
 
     q(gamma_{d,j}) = N(mu, S),      S = (A T)(A T)',      mu = m + A nu,
 
@@ -28,20 +25,33 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from censored_gp.data.observations import Observations
-from censored_gp.inference.elbo import (
-    Roles,
-    Terms,
-    collect_terms,
-    deviation,
-    expected_log_likelihood,
-)
-from censored_gp.inference.posterior import Posterior, Weights, flat
-from censored_gp.inference.result import Report, Task
+from censored_gp.inference.elbo import Nodes, Roles, Terms, elbo, log_likelihood_at, quadrature
+from censored_gp.inference.posterior import Latent, Posterior, Weights, flat
+from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.compilation import blas_threads_for
-from censored_gp.model.inducing import Inducing
+from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_of_product, solve_lower
-from censored_gp.model.lmc import LMC, Geometry, from_free, geometry, grams, positive_scale, to_free
-from censored_gp.model.model import Model, choose_inducing
+from censored_gp.model.lmc import (
+    LMC,
+    Geometry,
+    covariance,
+    from_free,
+    geometry,
+    mean_variance,
+    to_free,
+)
+from censored_gp.model.model import choose_inducing
+
+JITTERS = (1e-6, 1e-5, 1e-4)
+"""Jitters on the diagonal of K, relative to the prior variance, to be tried in turn."""
+
+
+FEATURE_JITTER = 1e-9
+"""Jitter of the inducing inputs' Gram matrices."""
+
+
+VALIDATION_SAMPLES = 64
+"""The density of held-out cells is a mixture over this many samples of q."""
 
 
 class Values(NamedTuple):
@@ -54,29 +64,11 @@ class Values(NamedTuple):
 
 
 class Gaussians(NamedTuple):
-    """q of one role in its own terms: mu - m and a factor F of S = F F', with the divergence."""
+    """q of one role: mu - m, a factor F of S = F F', and the divergence from the prior."""
 
     shift: Float[Array, "B G P"]
     factor: Float[Array, "B G P P"]
     divergence: Float[Array, ""]
-
-
-def covariance(
-    lmc: LMC, inputs: Float[Array, "N C"], jitter: Float[Array, ""] | float
-) -> Float[Array, "B P P"]:
-    """Return K = sum_q B_q (x) K_q of every block, Eq. (5), output by output (P = D N)."""
-    blocks, outputs = lmc.mean.shape
-    order = outputs * len(inputs)
-    matrix = jnp.zeros((blocks, order, order))
-    for kernel, own in zip(lmc.kernels, lmc.coregionalization, strict=True):
-        gram = grams(kernel, inputs, blocks)
-        matrix += jnp.einsum("bde,bnm->bdnem", own, gram).reshape(matrix.shape)
-    return matrix + jitter * mean_variance(matrix)[:, None, None] * jnp.eye(order)
-
-
-def mean_variance(joint: Float[Array, "B P P"]) -> Float[Array, "B"]:
-    """Return the mean of every matrix' diagonal, what its jitter is relative to."""
-    return positive_scale(jnp.mean(jnp.diagonal(joint, axis1=1, axis2=2), axis=1))
 
 
 def separate(joint: Float[Array, "B GP GP"], groups: int) -> Float[Array, "B G P P"]:
@@ -90,17 +82,6 @@ def together(parts: Float[Array, "B G P P"]) -> Float[Array, "B GP GP"]:
     blocks, groups, points, _ = parts.shape
     spread = jnp.einsum("bgpq,gh->bgphq", parts, jnp.eye(groups))
     return spread.reshape(blocks, groups * points, groups * points)
-
-
-def starting_values(joint: Float[Array, "B GP GP"], groups: int, whitened: bool) -> Values:
-    """Return q equal to the prior of each of the groups."""
-    points = joint.shape[1] // groups
-    location = jnp.zeros((len(joint), groups, points))
-    if whitened:
-        return Values(location, jnp.zeros((*location.shape, points)))
-    factor, diagonal = cholesky(separate(joint, groups)), np.arange(points)
-    logs = jnp.log(jnp.diagonal(factor, axis1=2, axis2=3))
-    return Values(location, factor.at[..., diagonal, diagonal].set(logs))
 
 
 def triangular(factor: Float[Array, "B G P P"]) -> Float[Array, "B G P P"]:
@@ -144,24 +125,15 @@ def _log_diagonal(factor: Float[Array, "... P P"]) -> Float[Array, ""]:
     return jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)))
 
 
-def marginals_of_values(
-    lmc: LMC, q: Gaussians
-) -> tuple[Float[Array, "B N D"], Float[Array, "B N D"]]:
-    """Return mean and variance of gamma_d(x_n) under q."""
-    variance = jnp.sum(q.factor**2, axis=3)
-    shift, variance = (
-        jnp.swapaxes(part.reshape(*lmc.mean.shape, -1), 1, 2) for part in (q.shift, variance)
-    )
-    return jnp.asarray(lmc.mean)[:, None] + shift, variance
-
-
 def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -> Weights:
     """Return q(v) = int p(v | gamma) q(gamma) dgamma: Eq. (9), (10), (15) for all inputs at once.
 
     With gamma = m + Psi v + e, e ~ N(0, s), and P = I + Psi' Psi / s, the weights given gamma are
     N(G (gamma - m), P^-1), G = P^-1 Psi' / s; under q they are N(G (mu - m), P^-1 + G S G').
     """
-    psi = _stacked_features(shape)
+    blocks, outputs, rank, size = shape.loading.shape
+    psi = jnp.einsum("bnm,bdrm->bdnrm", shape.phi, shape.loading)
+    psi = psi.reshape(blocks, outputs * shape.phi.shape[1], rank * size)
     left_out = jnp.swapaxes(shape.left_out, 1, 2).reshape(psi.shape[:2])
     scaled = jnp.swapaxes(psi / (left_out + noise[:, None])[..., None], 1, 2)
     conditional = inverse_of_product(cholesky(scaled @ psi + jnp.eye(psi.shape[2])))
@@ -171,39 +143,19 @@ def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -
     return Weights(mean, conditional + spread @ jnp.swapaxes(spread, 1, 2))
 
 
-def _stacked_features(shape: Geometry) -> Float[Array, "B P W"]:
-    """Return Psi, the outputs one below the other: gamma = m + Psi v."""
-    psi = jnp.einsum("bnm,bdrm->bdnrm", shape.phi, shape.loading)
-    blocks, outputs, rows, rank, size = psi.shape
-    return psi.reshape(blocks, outputs * rows, rank * size)
-
-
-JITTERS = (1e-6, 1e-5, 1e-4)
-"""Shares of the prior variance added to the diagonal of K, each tried if the one before failed."""
-
-
-FEATURE_JITTER = 1e-9
-
-
-VALIDATION_SAMPLES = 64
-
-
-Latent = dict[str, Float[Array, "N O"]]
-
-
 @dataclasses.dataclass(frozen=True)
 class SVISettings:
-    """The paper's choices, and what it leaves open."""
+    """Settings of the engine ``svi``: the paper's choices, and what it leaves open."""
 
     samples: int = 3
     learning_rate: float = 0.001
     max_iterations: int = 10_000
     check_every: int = 100
-    """Iterations between two looks at whether the score still improves."""
+    """Iterations between two checks of the score."""
     patience: int = 5
-    """Looks without improvement after which it stops."""
+    """Checks without improvement after which the fit stops."""
     tolerance: float = 0.01
-    """What counts as an improvement of the score (nats)."""
+    """The least improvement of the score (nats) that counts."""
     validation: tuple[Float[np.ndarray, "V C"], Observations] | None = None
     """Inputs and outputs (in model units) whose log density is the score; else it is the bound."""
     stacked: bool = False
@@ -238,18 +190,17 @@ class Shared(NamedTuple):
         return lmc, gaussians(values, joint, self.whitened)
 
 
-def _varies(free: Roles) -> dict[str, bool]:
-    """Return which roles depend on the inputs."""
-    return {role: lmc.varies for role, lmc in free.items()}
-
-
 def moments(parameters: Parameters, shared: Shared) -> tuple[Latent, Latent, Float[Array, ""]]:
-    """Return mean and variance of every gamma_{d,j}(x_n) under q, and the divergence in all."""
+    """Return mean and variance of every gamma_{d,j}(x_n) under q, and KL(q || p) of all roles."""
     mean, variance, divergence = {}, {}, jnp.zeros(())
     for role, free in parameters.free.items():
         if free.varies:
             lmc, q = shared.gaussians(free, parameters.values[role])
-            mean[role], variance[role] = map(flat, marginals_of_values(lmc, q))
+            shift, own = (
+                flat(jnp.swapaxes(part.reshape(*lmc.mean.shape, -1), 1, 2))
+                for part in (q.shift, jnp.sum(q.factor**2, axis=3))
+            )
+            mean[role], variance[role] = lmc.constant(len(shared.inputs)) + shift, own
             divergence += q.divergence
         else:
             mean[role] = free.constant(len(shared.inputs))
@@ -257,50 +208,33 @@ def moments(parameters: Parameters, shared: Shared) -> tuple[Latent, Latent, Flo
     return mean, variance, divergence
 
 
-def sampled_log_likelihood(
-    part: Terms,
-    mean: Latent,
-    variance: Latent,
-    varies: dict[str, bool],
-    key: Key[Array, ""],
-    samples: int,
-) -> Float[Array, "K S"]:
-    """Return log p(y | gamma) of every cell at samples gamma = mu + sqrt(S_nn) noise."""
-    noise = jax.random.normal(key, (len(part.row), samples, len(part.roles)))
-    moving = np.array([varies[role] for role in part.roles], dtype=float)
-    spread = deviation(part.gather(variance)) * moving
-    gamma = part.gather(mean)[:, None] + spread[:, None] * noise
-    return part.log_likelihood(*part.likelihood.theta(*jnp.moveaxis(gamma, 2, 0)))
+def samples(roles: Roles, terms: tuple[Terms, ...], key: Key[Array, ""], count: int) -> Nodes:
+    """Return standard normal nodes of equal weight, with a key for each kind of cells."""
+    keys = jax.random.split(key, len(terms))
+
+    def nodes(part: Terms) -> tuple[Float[Array, "K S J"], Float[np.ndarray, "S"]]:
+        place = next(i for i, other in enumerate(terms) if other is part)
+        noise = jax.random.normal(keys[place], (len(part.row), count, len(part.roles)))
+        varies = np.array([roles[role].varies for role in part.roles], dtype=float)
+        return noise * varies, np.full(count, 1.0 / count)
+
+    return nodes
 
 
-def noisy_bound(
-    parameters: Parameters, shared: Shared, key: Key[Array, ""], samples: int
+def bound(
+    parameters: Parameters, shared: Shared, key: Key[Array, ""] | None = None, count: int = 0
 ) -> Float[Array, ""]:
-    """Return the bound with E_q[log p(y | gamma)] estimated by the mean over samples."""
+    """Return the ELBO, its expectation by quadrature, or over samples if there is a key."""
     mean, variance, divergence = moments(parameters, shared)
-    varies, total = _varies(parameters.free), -divergence
-    for part, own in zip(shared.terms, jax.random.split(key, len(shared.terms)), strict=True):
-        logs = sampled_log_likelihood(part, mean, variance, varies, own, samples)
-        total += jnp.sum(part.weight * jnp.mean(logs, axis=1))
-    return total
-
-
-@eqx.filter_jit
-def exact_bound(parameters: Parameters, shared: Shared) -> Float[Array, ""]:
-    """Return the bound with its expectation by quadrature: what the noisy ones estimate."""
-    mean, variance, divergence = moments(parameters, shared)
-    varies = _varies(parameters.free)
-    return expected_log_likelihood(shared.terms, mean, variance, varies) - divergence
+    nodes = quadrature({role: lmc.varies for role, lmc in parameters.free.items()})
+    if key is not None:
+        nodes = samples(parameters.free, shared.terms, key, count)
+    return elbo(shared.terms, mean, variance, nodes, divergence)
 
 
 def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransformation:
     """Return RMSprop, with the memory of the published code."""
     return optax.rmsprop(learning_rate, decay=0.99)
-
-
-def _no_memory(parameters: Any) -> Any:
-    """Return RMSprop's memory before the first step."""
-    return optimiser(1.0).init(parameters)
 
 
 @eqx.filter_jit
@@ -313,8 +247,8 @@ def take_step(
     samples: int,
     learn: bool,
 ) -> tuple[Parameters, Any, Float[Array, ""]]:
-    """Take one gradient step; return the parameters, RMSprop's memory and the bound before it."""
-    value, slope = jax.value_and_grad(noisy_bound)(parameters, shared, key, samples)
+    """Take one gradient step; return the parameters, RMSprop's state and the bound before it."""
+    value, slope = jax.value_and_grad(bound)(parameters, shared, key, samples)
     if not learn:
         slope = slope._replace(free=jax.tree.map(jnp.zeros_like, slope.free))
     downhill = jax.tree.map(jnp.negative, slope)
@@ -323,7 +257,7 @@ def take_step(
 
 
 @eqx.filter_jit
-def _weights(free: LMC, values: Values, inducing: tuple[Inducing, ...], shared: Shared) -> Weights:
+def _weights(free: LMC, values: Values, inducing: InducingInputs, shared: Shared) -> Weights:
     """Return q(v) of one role from its q over function values."""
     lmc, q = shared.gaussians(free, values)
     shape = geometry(lmc, inducing, shared.inputs, jnp.asarray(FEATURE_JITTER))
@@ -345,57 +279,65 @@ def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterio
 
 @eqx.filter_jit
 def held_out_score(
-    posterior: Posterior,
-    inputs: Float[Array, "V C"],
-    terms: tuple[Terms, ...],
-    key: Key[Array, ""],
+    posterior: Posterior, inputs: Float[Array, "V C"], terms: tuple[Terms, ...], key: Key[Array, ""]
 ) -> Float[Array, ""]:
     """Return the log density of held-out cells, -NLPD, as a mixture over samples of q."""
     mean, variance = posterior.latent(inputs)
-    varies, total = _varies(posterior.model.priors), jnp.zeros(())
-    for part, own in zip(terms, jax.random.split(key, len(terms)), strict=True):
-        logs = sampled_log_likelihood(part, mean, variance, varies, own, VALIDATION_SAMPLES)
+    nodes, total = samples(posterior.model.priors, terms, key, VALIDATION_SAMPLES), jnp.zeros(())
+    for part in terms:
+        logs = log_likelihood_at(part, mean, variance, nodes(part)[0])
         mixed = jax.scipy.special.logsumexp(logs, axis=1) - np.log(VALIDATION_SAMPLES)
         total += jnp.sum(part.weight * mixed)
     return total
 
 
-def _terms(model: Model, observations: Observations) -> tuple[Terms, ...]:
-    """Sort the observed cells by likelihood and kind."""
-    roles = {role: lmc.outputs for role, lmc in model.priors.items()}
-    return collect_terms(observations, model.likelihoods, roles)
+@eqx.filter_jit
+def starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
+    """Return q of one role, equal to the prior of each of the groups."""
+    joint = covariance(lmc, shared.inputs, shared.jitter)
+    points = joint.shape[1] // groups
+    location = jnp.zeros((len(joint), groups, points))
+    if shared.whitened:
+        return Values(location, jnp.zeros((*location.shape, points)))
+    factor, diagonal = cholesky(separate(joint, groups)), np.arange(points)
+    logs = jnp.log(jnp.diagonal(factor, axis1=2, axis2=3))
+    return Values(location, factor.at[..., diagonal, diagonal].set(logs))
 
 
-class Ascent:
+class Run:
     """One run of the engine at a given jitter."""
 
     def __init__(self, task: Task, settings: SVISettings, jitter: float) -> None:
         self.task, self.settings = task, settings
-        terms = _terms(task.model, task.observations)
-        inputs = jnp.asarray(task.inputs)
-        self.shared = Shared(inputs, terms, jnp.asarray(jitter), settings.whitened)
+        inputs, own = jnp.asarray(task.inputs), jnp.asarray(jitter)
+        self.shared = Shared(inputs, task.terms, own, settings.whitened)
         self.key, self.score_key = jax.random.split(jax.random.key(settings.seed))
         self.trace: list[float] = []
         self.scores: list[float] = []
         self.best = self.parameters = self._start()
-        self.memory: Any = eqx.filter_jit(_no_memory)(self.parameters)
+        start: Any = self.parameters
+        self.memory: Any = eqx.filter_jit(optimiser(1.0).init)(start)
 
     def _start(self) -> Parameters:
         """Return the task's hyper-parameters, with q at the prior."""
         free = {role: to_free(lmc) for role, lmc in self.task.model.priors.items()}
-        values = {}
+        values, one = {}, self.settings.stacked
         for role, lmc in self.task.model.priors.items():
             if lmc.varies:
-                groups = 1 if self.settings.stacked else lmc.mean.shape[1]
-                values[role] = _starting_values(lmc, self.shared, groups)
+                values[role] = starting_values(lmc, self.shared, 1 if one else lmc.mean.shape[1])
         return jax.tree.map(jnp.asarray, Parameters(free, values))
 
     def run(self) -> str:
         """Step until the score settles; return how it ended. The best parameters are kept."""
-        most = self.settings.max_iterations
+        most, learning_rate = self.settings.max_iterations, jnp.asarray(self.settings.learning_rate)
         try:
             for iteration in range(1, most + 1):
-                self._step()
+                self.key, own = jax.random.split(self.key)
+                choices = (learning_rate, self.settings.samples, self.settings.learn)
+                self.parameters, self.memory, value = take_step(
+                    self.parameters, self.memory, own, self.shared, *choices
+                )
+                self.trace.append(float(value))
                 if not np.isfinite(self.trace[-1]):
                     return "diverged"
                 self.task.progress("fitting", iteration, most, self.trace[-1])
@@ -408,17 +350,8 @@ class Ascent:
             return "interrupted"
         return "out of iterations"
 
-    def _step(self) -> None:
-        """Take one step with a key of its own."""
-        self.key, own = jax.random.split(self.key)
-        choices = (jnp.asarray(self.settings.learning_rate), self.settings.samples)
-        self.parameters, self.memory, value = take_step(
-            self.parameters, self.memory, own, self.shared, *choices, self.settings.learn
-        )
-        self.trace.append(float(value))
-
     def _settled(self) -> bool:
-        """Look at the score, keep the parameters if they are the best, and say if to stop."""
+        """Compute the score, keep the parameters if they are the best, and tell whether to stop."""
         score, before = self._score(), max(self.scores, default=-np.inf)
         if score > before:
             self.best = self.parameters
@@ -433,35 +366,29 @@ class Ascent:
             return float(np.mean(self.trace[-self.settings.check_every :]))
         inputs, observations = self.settings.validation
         posterior = to_posterior(self.task, self.parameters, self.shared)
-        terms = _terms(self.task.model, observations)
-        # The same samples at every look, so that looks differ by the parameters only.
-        return float(held_out_score(posterior, jnp.asarray(inputs), terms, self.score_key))
+        held_out = dataclasses.replace(self.task, observations=observations, held_out=None)
+        # The same samples at every check, so that scores differ by the parameters only.
+        return float(held_out_score(posterior, jnp.asarray(inputs), held_out.terms, self.score_key))
 
 
-@eqx.filter_jit
-def _starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
-    """Return q of one role at its prior."""
-    return starting_values(covariance(lmc, shared.inputs, shared.jitter), groups, shared.whitened)
-
-
-def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, Report]:
+def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, FitResult]:
     """Fit the task's model from its starting values by stochastic gradients."""
     settings = settings or SVISettings()
     order = len(task.inputs) * len(task.model.likelihoods)
     with blas_threads_for(order):
         for jitter in JITTERS:
-            ascent = Ascent(task, settings, jitter)
-            status = ascent.run()
-            if status != "diverged" or len(ascent.trace) > 1:
+            run = Run(task, settings, jitter)
+            status = run.run()
+            if status != "diverged" or len(run.trace) > 1:
                 break
-        posterior = to_posterior(task, ascent.best, ascent.shared)
-        bound = float(exact_bound(ascent.best, ascent.shared))
-    return posterior, _report(ascent, status, bound)
+        posterior = to_posterior(task, run.best, run.shared)
+        value = float(eqx.filter_jit(bound)(run.best, run.shared))
+    return posterior, _result(run, status, value)
 
 
-def _report(ascent: Ascent, status: str, bound: float) -> Report:
-    """Say how it went."""
-    settings, steps = ascent.settings, len(ascent.trace)
+def _result(run: Run, status: str, value: float) -> FitResult:
+    """Return how the fit ended."""
+    settings, steps = run.settings, len(run.trace)
     score = "bound" if settings.validation is None else "log density of the validation data"
     waited = settings.patience * settings.check_every
     message = {
@@ -472,6 +399,6 @@ def _report(ascent: Ascent, status: str, bound: float) -> Report:
         "diverged": f"The fit diverged at step {steps}: the bound was not finite. Lower the "
         "learning rate, or look for extreme values in the outputs.",
     }[status]
-    jitter = float(ascent.shared.jitter)
+    jitter = float(run.shared.jitter)
     notes = () if jitter == JITTERS[0] else (f"The prior needed a jitter of {jitter:.0e}.",)
-    return Report(status, message, bound, tuple(ascent.trace), hyper_steps=steps, notes=notes)
+    return FitResult(status, message, value, tuple(run.trace), hyper_steps=steps, notes=notes)

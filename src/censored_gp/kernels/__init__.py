@@ -1,4 +1,8 @@
-"""Kernels: what is alike in two rows of inputs.
+"""Kernels: prior covariances k(x, x') of the latent functions of Eq. (4).
+
+`base` has the contract (one pair of rows; batching, columns and units come with it), sums and
+products; `stationary` and `others` have the kernels, one class each. A new kernel is one more
+class: being defined registers it. All names below may be imported by other packages.
 
 >>> from censored_gp import kernels
 >>> kernels.RBF("3h", columns="time") + kernels.Linear(columns="price")
@@ -6,6 +10,7 @@ RBF(lengthscale='3h', columns=('time',)) + Linear(scale=None, columns=('price',)
 """
 
 from censored_gp.kernels.base import (
+    KERNELS,
     Combination,
     Kernel,
     Product,
@@ -24,6 +29,7 @@ from censored_gp.kernels.stationary import (
 )
 
 __all__ = [
+    "KERNELS",
     "RBF",
     "Combination",
     "Constant",

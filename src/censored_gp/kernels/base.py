@@ -1,16 +1,18 @@
-"""Covariance functions of one latent function: what is alike in two rows of inputs.
+"""The contract of a kernel, and sums and products of kernels.
 
-A kernel is a pytree whose array leaves are its positive hyper-parameters. It is written down in the
-user's words (column names, durations such as `"7d"`, `None` for "choose for me"); `resolve` and
-`fill_lengthscales` turn it into plain numbers, and only then can it be evaluated.
-Stationary kernels have unit variance, because amplitudes belong to the coregionalization.
+A kernel is a pytree whose array leaves are its positive hyper-parameters. Users write it with
+column names, durations such as `"7d"`, and `None` for a value to be chosen; `resolve` and
+`fill_lengthscales` turn these into numbers, and only then can the kernel be evaluated.
+Stationary kernels have unit variance, because amplitudes belong to the coregionalization, Eq. (5).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import operator
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Self
 
 import equinox as eqx
@@ -25,6 +27,9 @@ from censored_gp.data.time import duration_hours
 
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
 OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]
+
+KERNELS: dict[str, type[Kernel]] = {}
+"""Every kernel class by its name; a class is entered by being defined."""
 
 
 def _as_leaf(value: Any) -> Any:
@@ -57,19 +62,9 @@ def _as_columns(value: Any) -> tuple[int | str, ...] | None:
 def hyperparameter(
     default: Any = dataclasses.MISSING, *, in_input_units: bool = False, static: bool = False
 ) -> Any:
-    """A positive field of a kernel.
+    """Declare a positive field of a kernel.
 
     With `in_input_units` it may be a duration on a time column; if `static` it is never trained.
-
-    >>> class Triangle(Kernel):
-    ...     width: object = hyperparameter(1.0)
-    ...     def evaluate(self, x, z):
-    ...         return (1 - abs(x - z).sum() / self.width).clip(0)
-    >>> print(Triangle(4.0)([[0.0]], [[1.0], [8.0]]))
-    [[0.75 0.  ]]
-    >>> Triangle(-1)
-    Traceback (most recent call last):
-    ValueError: Triangle: width is -1. Accepted is a positive, finite number.
     """
     return eqx.field(
         default=default,
@@ -82,12 +77,19 @@ def hyperparameter(
 class Kernel(eqx.Module):
     """k(x, z) for one pair of rows; the base class does the batching, the columns and the units.
 
+    A subclass is entered in `KERNELS` by being defined, so that models that use it can be saved
+    and loaded.
+
     >>> from censored_gp.kernels import RBF, Periodic
     >>> Periodic("1d", columns="time") * RBF("7d", columns="time")
     Periodic(period='1d', lengthscale=None, columns=('time',)) * RBF(lengthscale='7d', ...
     """
 
     columns: Any = eqx.field(default=None, static=True, kw_only=True, converter=_as_columns)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        KERNELS[cls.__name__] = cls
 
     @abstractmethod
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
@@ -108,13 +110,13 @@ class Kernel(eqx.Module):
         """The kernel of the sum of two independent functions."""
         if not isinstance(other, Kernel):
             return NotImplemented
-        return Sum(_operands(self, Sum) + _operands(other, Sum))
+        return Sum(Sum.operands(self) + Sum.operands(other))
 
     def __mul__(self, other: Kernel) -> Product:
         """The kernel that is alike only where both are."""
         if not isinstance(other, Kernel):
             return NotImplemented
-        return Product(_operands(self, Product) + _operands(other, Product))
+        return Product(Product.operands(self) + Product.operands(other))
 
     def own(self, x: Float[Array, "*B C"]) -> Float[Array, "*B K"]:
         """The columns this kernel looks at."""
@@ -123,7 +125,7 @@ class Kernel(eqx.Module):
         return x[..., np.asarray(self.columns)]
 
     def resolve(self, columns: Columns) -> Self:
-        """The same kernel in numbers: column names become indices, durations hours."""
+        """The same kernel in numbers: column names become indices, durations become hours."""
         index = columns.indices(self.columns, asked_by=repr(self))
         changes = {
             field.name: self._in_input_units(getattr(self, field.name), index, columns)
@@ -151,14 +153,14 @@ class Kernel(eqx.Module):
         return {"lengthscale": spread(X)}
 
     def views(self, number: int) -> set[tuple[int, float | None]]:
-        """What is seen of a row with `number` columns: (column, period or None for all of it)."""
+        """What k depends on in a row of `number` columns: (column, period), or (column, None)."""
         index = range(number) if self.columns is None else self.columns
         return {(column, None) for column in index}
 
     def canonical(self, X: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "N K"]:
-        """Everything the kernel can tell of each row: rows with equal entries are one to it."""
+        """All that k depends on in each row: rows with equal entries have equal covariances."""
         views = self.views(X.shape[1])
-        # The phase of a column says nothing new where the column itself is seen.
+        # The phase of a column adds nothing where the column itself is used.
         kept = sorted(
             ((c, p) for c, p in views if p is None or (c, None) not in views),
             key=lambda view: (view[0], view[1] or 0.0),
@@ -176,22 +178,21 @@ class Kernel(eqx.Module):
         columns = self.columns
         if columns is not None and (not columns or any(columns.count(c) > 1 for c in columns)):
             raise ValueError(
-                f"{type(self).__name__}: found columns={list(columns)!r}. Accepted are one column "
-                "or several different ones, by name or position, or None for all."
+                f"`columns` of {type(self).__name__} must be one column or several different ones, "
+                f"by name or position, or None for all, got {list(columns)!r}."
             )
         for field in dataclasses.fields(self):
             if field.metadata.get("positive"):
+                where = f"`{field.name}` of {type(self).__name__}"
                 durations = bool(field.metadata["in_input_units"])
-                _check_positive(
-                    type(self).__name__, field.name, getattr(self, field.name), durations
-                )
+                _check_positive(where, getattr(self, field.name), durations)
 
     def _settings(self) -> dict[str, Any]:
         names = [f.name for f in dataclasses.fields(self) if f.name != "columns"]
         return {name: getattr(self, name) for name in names}
 
     def _in_input_units(self, value: Any, index: tuple[int, ...], columns: Columns) -> Any:
-        """Durations as hours; each needs a column of times."""
+        """Durations in hours; each needs a column of times."""
         if isinstance(value, str):
             columns.require_times(index, asked_by=repr(self), duration=value)
             return duration_hours(value)
@@ -204,32 +205,31 @@ class Kernel(eqx.Module):
         for name, value in self._settings().items():
             size = len(value) if isinstance(value, tuple) else np.size(value)
             if np.ndim(value) == 1 and size != len(self.columns):
-                looked_at = ", ".join(repr(columns.names[c]) for c in self.columns)
+                names = ", ".join(repr(columns.names[c]) for c in self.columns)
                 raise ValueError(
-                    f"{self!r}: found {size} values of {name} for {len(self.columns)} column(s) "
-                    f"({looked_at}). Give one number, or one per column."
+                    f"`{name}` of {self!r} must be one number, or one for each of its "
+                    f"{len(self.columns)} column(s) ({names}), got {size} values."
                 )
 
     def _check_ready(self) -> None:
-        vague = [n for n, v in self._settings().items() if v is None or isinstance(v, str)]
+        open_ = [n for n, v in self._settings().items() if v is None or isinstance(v, str)]
         named = any(isinstance(column, str) for column in self.columns or ())
-        if vague or named:
+        if open_ or named:
             raise ValueError(
-                f"{self!r} is not in numbers yet ({', '.join(vague) or 'columns'}). Call "
-                ".resolve(columns) and .fill_lengthscales(X) first, or give plain numbers."
+                f"{self!r} cannot be evaluated before {', '.join(open_) or 'columns'} is a number. "
+                "Call .resolve(columns) and .fill_lengthscales(X) first, or give plain numbers."
             )
 
 
 class Combination(Kernel):
-    """Several kernels made one. Each of them keeps its own columns.
-
-    >>> from censored_gp.kernels import RBF, Linear
-    >>> both = RBF(1.0, columns=0) + Linear(2.0, columns=1)
-    >>> isinstance(both, Combination), len(both.terms)
-    (True, 2)
-    """
+    """Several kernels combined into one; each keeps its own columns."""
 
     terms: tuple[Kernel, ...] = eqx.field(converter=tuple)
+
+    @classmethod
+    def operands(cls, kernel: Kernel) -> tuple[Kernel, ...]:
+        """The terms of a combination of this very kind, so that a + b + c is one flat sum."""
+        return kernel.terms if isinstance(kernel, cls) else (kernel,)
 
     def resolve(self, columns: Columns) -> Self:
         """Every term resolved."""
@@ -244,15 +244,13 @@ class Combination(Kernel):
         return dataclasses.replace(self, terms=[term.fill_lengthscales(X) for term in self.terms])
 
     def views(self, number: int) -> set[tuple[int, float | None]]:
-        """What any of the terms sees."""
+        """What any of the terms depends on."""
         return set().union(*(term.views(number) for term in self.terms))
 
     def __check_init__(self) -> None:
         for term in self.terms:
             if not isinstance(term, Kernel):
-                raise ValueError(
-                    f"{type(self).__name__}: found {term!r} among the terms. Accepted are kernels."
-                )
+                raise ValueError(f"`terms` of {type(self).__name__} must be kernels, got {term!r}.")
 
     def _check_ready(self) -> None:
         for term in self.terms:
@@ -260,16 +258,11 @@ class Combination(Kernel):
 
 
 class Sum(Combination):
-    """k = Σ_i k_i.
-
-    >>> from censored_gp.kernels import Constant, White
-    >>> print((Constant(2.0) + White())([[0.0]], [[0.0], [1.0]]))
-    [[3. 2.]]
-    """
+    """k = Σ_i k_i."""
 
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """Σ_i k_i(x, z)."""
-        return sum((term.evaluate(x, z) for term in self.terms[1:]), self.terms[0].evaluate(x, z))
+        return reduce(operator.add, (term.evaluate(x, z) for term in self.terms))
 
     def __repr__(self) -> str:
         """The terms, joined by plus signs."""
@@ -277,19 +270,11 @@ class Sum(Combination):
 
 
 class Product(Combination):
-    """k = Π_i k_i.
-
-    >>> from censored_gp.kernels import Constant, White
-    >>> print((Constant(2.0) * White())([[0.0]], [[0.0], [1.0]]))
-    [[2. 0.]]
-    """
+    """k = Π_i k_i."""
 
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """Π_i k_i(x, z)."""
-        value = self.terms[0].evaluate(x, z)
-        for term in self.terms[1:]:
-            value = value * term.evaluate(x, z)
-        return value
+        return reduce(operator.mul, (term.evaluate(x, z) for term in self.terms))
 
     def __repr__(self) -> str:
         """The factors, joined by stars, sums in brackets."""
@@ -297,21 +282,11 @@ class Product(Combination):
 
 
 def distinct_rows(kernel: Kernel, X: Float[np.ndarray, "N C"]) -> Int[np.ndarray, " M"]:
-    """The first row of each kind the kernel can tell apart, in order of appearance.
-
-    >>> from censored_gp.kernels import Periodic
-    >>> distinct_rows(Periodic(24.0, 1.0), np.array([[0.0], [6.0], [24.0], [30.0]]))
-    array([0, 1])
-    """
-    seen = kernel.canonical(X)
-    if seen.shape[1] == 0:
+    """Indices of the first row of each kind that the kernel distinguishes, in order."""
+    canonical = kernel.canonical(X)
+    if canonical.shape[1] == 0:
         return np.arange(min(1, len(X)))
-    return np.sort(np.unique(seen, axis=0, return_index=True)[1])
-
-
-def _operands(kernel: Kernel, kind: type[Combination]) -> tuple[Kernel, ...]:
-    """The terms of a combination of the same kind, so that a + b + c is one flat sum."""
-    return kernel.terms if isinstance(kernel, kind) else (kernel,)
+    return np.sort(np.unique(canonical, axis=0, return_index=True)[1])
 
 
 def _show(value: Any) -> str:
@@ -325,18 +300,16 @@ def _show(value: Any) -> str:
     return repr(value)
 
 
-def _check_positive(kernel: str, name: str, value: Any, durations: bool) -> None:
-    """Refuse what is not a positive number (or array of them, or duration) before it is used."""
+def _check_positive(where: str, value: Any, durations: bool) -> None:
+    """Refuse what is not a positive number, an array of them, or (if allowed) a duration."""
     if value is None or isinstance(value, Tracer):
         return
     if durations and isinstance(value, tuple):
-        for part in value:
-            _check_positive(kernel, name, part, durations)
+        for element in value:
+            _check_positive(where, element, durations)
         return
     number = duration_hours(value) if durations and isinstance(value, str) else value
     numeric = isinstance(number, int | float | np.ndarray | jax.Array)
     if not numeric or not np.all(np.isfinite(number) & (np.asarray(number) > 0)):
         also = ', or a duration such as "7d" on a column of times' if durations else ""
-        raise ValueError(
-            f"{kernel}: {name} is {_show(value)}. Accepted is a positive, finite number{also}."
-        )
+        raise ValueError(f"{where} must be a positive, finite number{also}, got {_show(value)}.")

@@ -1,4 +1,4 @@
-"""kernels.others."""
+"""Kernels that are not functions of a distance: periodic, linear, constant and white."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Periodic(Kernel):
     def __check_init__(self) -> None:
         if self.period is None:
             raise ValueError(
-                "Periodic: period is None, and cannot be chosen from the inputs. Accepted is a "
-                'positive, finite number, or a duration such as "7d" on a column of times.'
+                "`period` of Periodic must be a positive, finite number, or a duration such as "
+                '"7d" on a column of times, got None: it cannot be chosen from the inputs.'
             )
 
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
@@ -41,7 +41,7 @@ class Periodic(Kernel):
         return jnp.exp(-2.0 * jnp.sum(jnp.square(sine / self.lengthscale)))
 
     def resolve(self, columns: Columns) -> Self:
-        """As for every kernel; a duration as lengthscale also becomes radians of phase."""
+        """The kernel in numbers; a duration as lengthscale becomes radians of phase."""
         resolved = super().resolve(columns)
         if not isinstance(self.lengthscale, str | tuple):
             return resolved
@@ -62,7 +62,7 @@ class Periodic(Kernel):
         return {"lengthscale": per_column(np.clip(radians, 0.05, 1.0))}
 
     def views(self, number: int) -> set[tuple[int, float | None]]:
-        """The phases of its columns only."""
+        """The phases of its columns."""
         return {(column, self.period) for column, _ in super().views(number)}
 
 
@@ -99,7 +99,7 @@ class Constant(Kernel):
         return jnp.asarray(self.variance)
 
     def resolve(self, columns: Columns) -> Self:
-        """As for every kernel, but there is nothing to look at."""
+        """The kernel in numbers; it uses no column."""
         return dataclasses.replace(super().resolve(columns), columns=None)
 
     def views(self, number: int) -> set[tuple[int, float | None]]:

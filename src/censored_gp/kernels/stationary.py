@@ -1,4 +1,4 @@
-"""The kernels of the package: each docstring is the equation, the body is that equation."""
+"""Stationary kernels: k(x, z) depends on the scaled distance alone, and is one at distance zero."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from censored_gp.kernels.base import Kernel, hyperparameter
+from censored_gp.likelihoods.special.elementary import safe_sqrt
 
 
 class Stationary(Kernel):
@@ -97,9 +98,3 @@ class RationalQuadratic(Stationary):
     def correlation(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """(1 + s / 2α)^(-α)."""
         return jnp.exp(-self.alpha * jnp.log1p(s / (2.0 * self.alpha)))
-
-
-def safe_sqrt(s: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    """√s with derivative zero, not NaN, at s = 0: every distance from a row to itself."""
-    positive = s > 0.0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, s, 1.0)), 0.0)

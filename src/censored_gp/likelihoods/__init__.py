@@ -1,11 +1,15 @@
-"""Likelihoods of one datum, and the families that are built in.
+"""Likelihoods of one datum given its parameters: p(y | theta), Eq. (2), (3), (11) and (16).
 
-`FAMILIES` has the families by name, `KINDS` what may be known of a datum; `REAL`, `POSITIVE`,
-`UNIT`, `COUNTS` and `BINARY` are where data of a family may lie.
+`base` has the contract and its one evaluation of a cell, `Likelihood.log_likelihood`; `real`,
+`positive`, `unit` and `counts` the families by support; `partial` counts that were counted in part;
+`links` the maps from latent functions to parameters; `truncation`, `quantiles` and `quadrature` the
+numerics that families share, and `special` the tails in log space. Import families, `Likelihood`,
+`Parameter`, the supports, `FAMILIES` and `as_likelihood` from here, and special functions from
+`censored_gp.likelihoods.special`.
 
 >>> from censored_gp import likelihoods
->>> list(likelihoods.FAMILIES)[:4]
-['gaussian', 'student_t', 'log_normal', 'gamma']
+>>> sorted(likelihoods.FAMILIES)[:4]
+['bernoulli', 'beta', 'exponential', 'gamma']
 >>> likelihoods.KINDS
 ('exact', 'right', 'left', 'interval')
 >>> from censored_gp.likelihoods import BINARY, COUNTS, POSITIVE, REAL, UNIT
@@ -13,47 +17,12 @@
 [True, True, True, False, False]
 """
 
-from censored_gp.likelihoods.base import Likelihood, Parameter
+from censored_gp.likelihoods.base import FAMILIES, KINDS, Likelihood, Parameter, as_likelihood
 from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
 from censored_gp.likelihoods.positive import Exponential, Gamma, LogNormal, Weibull
 from censored_gp.likelihoods.real import Gaussian, StudentT
 from censored_gp.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support
-from censored_gp.likelihoods.truncation import KINDS
 from censored_gp.likelihoods.unit import Bernoulli, Beta
-
-FAMILIES: dict[str, type[Likelihood]] = {
-    "gaussian": Gaussian,
-    "student_t": StudentT,
-    "log_normal": LogNormal,
-    "gamma": Gamma,
-    "exponential": Exponential,
-    "weibull": Weibull,
-    "beta": Beta,
-    "poisson": Poisson,
-    "negative_binomial": NegativeBinomial,
-    "paper_negative_binomial": PaperNegativeBinomial,
-    "bernoulli": Bernoulli,
-}
-"""The families that can be asked for by name."""
-
-
-def as_likelihood(family: str | Likelihood) -> Likelihood:
-    """Return the family of that name with its default links, or the likelihood itself.
-
-    >>> as_likelihood("poisson")
-    Poisson()
-    >>> as_likelihood(Gaussian(scale="softplus"))
-    Gaussian(scale='softplus')
-    """
-    if isinstance(family, Likelihood):
-        return family
-    if isinstance(family, str) and family in FAMILIES:
-        return FAMILIES[family]()
-    raise ValueError(
-        f"unknown likelihood {family!r}: give one of {', '.join(FAMILIES)}, "
-        "or a Likelihood instance"
-    )
-
 
 __all__ = [
     "BINARY",

@@ -1,38 +1,41 @@
-"""The contract for one datum given its parameters, and all that follows from it."""
+"""The contract of a likelihood: one datum Y given its parameters theta, Eq. (2), (3) and (11).
+
+A family writes its density and one tail; probabilities between bounds, quantiles, moments and draws
+follow. All methods are elementwise over arrays that broadcast.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+import re
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.links import LINKS, Link, as_link
 from censored_gp.likelihoods.quadrature import gauss_hermite
 from censored_gp.likelihoods.quantiles import invert
-from censored_gp.likelihoods.special.elementary import log1mexp, log_ndtr
+from censored_gp.likelihoods.special.elementary import Batch, Pair, log1mexp, log_ndtr
 from censored_gp.likelihoods.special.interval import (
     log_count_interval,
     log_difference,
     log_interval,
 )
-from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Support
-from censored_gp.likelihoods.truncation import KINDS, bound_tails, log_between
+from censored_gp.likelihoods.support import REAL, Support
+from censored_gp.likelihoods.truncation import Kind, bound_tails, log_mass, where_any
 
-Values = Float[Array, "*#batch"]
-"""Numbers that broadcast with one another."""
 Role = Literal["mean", "scale", "shape"]
+KINDS = ("exact", "right", "left", "interval")
+"""The kinds of cell, besides missing ones."""
 MOMENT_NODES = 40
+"""The number of Gauss-Hermite nodes for moments that have no closed form."""
 
 
 class Parameter(NamedTuple):
-    """One parameter of a family: what it is called, its default link and what it governs.
+    """One parameter of a family: its name, its default link and the role it has in the model.
 
     >>> Parameter("rate", "exp", "mean").accepted().describe()
     'a number greater than 0'
@@ -42,103 +45,162 @@ class Parameter(NamedTuple):
     link: str
     role: Role
     domain: Support | None = None
-    """What it may be: `REAL`, `POSITIVE` or `UNIT`. None: what its default link can make it."""
+    """The values it may take: `REAL`, `POSITIVE` or `UNIT`; None is the range of its link."""
 
     def accepted(self) -> Support:
-        """Return what the parameter may be."""
-        low, high = as_link(self.link).reach or (REAL.lower, REAL.upper)
-        known = {(s.lower, s.upper): s for s in (REAL, POSITIVE, ABOVE_ONE, UNIT)}
-        other = Support(f"a number between {low:g} and {high:g}", low, high, (low, high))
-        return self.domain or known.get((low, high), other)
+        """Return the set of values that the parameter may take."""
+        return self.domain or as_link(self.link).reach or REAL
 
     def check(self, link: Link, family: str) -> Link:
-        """Return a link that keeps the parameter in its domain; refuse another."""
-        accepted = self.accepted()
-        if _within(link, accepted):
+        """Return the link, if it keeps the parameter in its domain."""
+        if self._allows(link):
             return link
-        others = ", ".join(repr(name) for name in LINKS if _within(as_link(name), accepted))
+        others = ", ".join(repr(name) for name in LINKS if self._allows(as_link(name)))
         raise ValueError(
-            f"{family}: found the link {link.name!r}, which does not keep {self.name} to what "
-            f"it must be, {accepted.describe()}. Accepted are {others}."
+            f"{family}: the link of `{self.name}` must lead to {self.accepted().describe()} "
+            f"({others}), got {link.name!r}."
         )
 
-
-def _within(link: Link, domain: Support) -> bool:
-    """Return whether a link stays in a domain, as far as is known."""
-    reach = link.reach
-    return reach is None or (domain.lower <= reach[0] and reach[1] <= domain.upper)
+    def _allows(self, link: Link) -> bool:
+        """Return whether a link stays in the domain, as far as is known."""
+        domain, reach = self.accepted(), link.reach
+        return reach is None or (domain.lower <= reach.lower and reach.upper <= domain.upper)
 
 
 class Likelihood(eqx.Module):
     """One datum Y given theta = (theta_1, ..., theta_J).
 
-    A family gives `parameters`, `support`, `log_density`, and `log_cdf` or `log_survival` (both,
-    if it is to be right far out in both tails). Everything else follows, and is overridden only
-    where a closed form is better. All methods are elementwise over broadcasting arrays.
+    A family gives `parameters`, `support`, `log_density` and one of `log_cdf`, `log_survival` and
+    `log_tails` (both tails, to keep the digits far out on both sides). All else is derived, and
+    overridden where a closed form is faster or more precise. A class is registered in `FAMILIES`
+    by being defined, under `name` or its own name in snake case.
 
-    A link may be exchanged by naming its parameter: `Gaussian(scale="softplus")`.
+    A link is exchanged by the name of its parameter: `Gaussian(scale="softplus")`.
 
     >>> from censored_gp.likelihoods import Gaussian
     >>> print(f"log P(Y >= 3) = {Gaussian().log_likelihood(3.0, float('inf'), 0.0, 1.0):.2f}")
     log P(Y >= 3) = -6.61
     """
 
+    name: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
     support: ClassVar[Support]
     rescale: ClassVar[Literal["affine", "scale", "none"]] = "none"
     """Which change of unit of Y stays within the family."""
     product_nodes: ClassVar[int | None] = None
-    """Nodes a side of the quadrature over several parameters; None: enough for any family."""
+    """Nodes a side of the quadrature over several parameters; None is enough for any family."""
     nugget: ClassVar[bool] = False
-    """Whether data may well scatter more than the family allows for: its mean then has a part that
-    is independent from row to row, if nobody has chosen kernels."""
+    """Whether data may be overdispersed: the default mean then has a part that is independent from
+    row to row."""
 
     links: tuple[Link, ...] = eqx.field(static=True, init=False)
 
-    def __init__(self, **links: str | Link) -> None:
-        names = [parameter.name for parameter in self.parameters]
-        unknown = sorted(set(links) - set(names))
-        if unknown:
-            raise ValueError(
-                f"{type(self).__name__} has no parameter {unknown[0]!r}: links can be given "
-                f"for {', '.join(names)}"
-            )
-        self.links = tuple(
-            p.check(as_link(links.get(p.name, p.link)), type(self).__name__)
-            for p in self.parameters
-        )
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuse a family without a tail, and parameters that the model could not tell apart."""
+    def __init_subclass__(cls, register: bool = True, **kwargs: Any) -> None:
+        """Register the family; refuse one without a tail, or with two parameters of one role."""
         super().__init_subclass__(**kwargs)
         given = set().union(*(vars(c) for c in cls.__mro__[: cls.__mro__.index(Likelihood)]))
-        if not given & {"log_cdf", "log_survival"}:
+        if not given & {"log_cdf", "log_survival", "log_tails"}:
             # Each default would wait for the other.
-            raise TypeError(f"{cls.__name__} must define log_cdf or log_survival")
+            raise TypeError(f"{cls.__name__} must define log_cdf, log_survival or log_tails.")
+        if not register:
+            return
         roles = [parameter.role for parameter in getattr(cls, "parameters", ())]
         if len(set(roles)) < len(roles) or not set(roles) <= set(get_args(Role)):
             raise TypeError(
-                f"{cls.__name__}: found parameters of the roles {', '.join(roles)}. Accepted are "
-                f"{', '.join(get_args(Role))}, each once: a role has one latent function for each "
-                "output."
+                f"{cls.__name__}: the roles of parameters must be among "
+                f"{', '.join(get_args(Role))}, each once, got {', '.join(roles)}."
             )
+        cls.name = vars(cls).get("name") or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        home = getattr(FAMILIES.get(cls.name), "__module__", "")
+        if home.startswith("censored_gp.") and home != cls.__module__:
+            raise TypeError(f"{cls.name!r} is a built-in family: give {cls.__name__} a `name`.")
+        FAMILIES[cls.name] = cls
+
+    def __init__(self, **links: str | Link) -> None:
+        family, names = type(self).__name__, [parameter.name for parameter in self.parameters]
+        for unknown in set(links) - set(names):
+            raise ValueError(f"{family}: links must be for {', '.join(names)}, got {unknown!r}.")
+        self.links = tuple(
+            p.check(as_link(links.get(p.name, p.link)), family) for p in self.parameters
+        )
 
     def __repr__(self) -> str:
         pairs = zip(self.parameters, self.links, strict=True)
         chosen = [f"{p.name}={k.name!r}" for p, k in pairs if k.name != p.link]
         return f"{type(self).__name__}({', '.join(chosen)})"
 
-    def theta(self, *gamma: Values) -> tuple[Float[Array, "*#batch"], ...]:
-        """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""
-        return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
+    # ---- what a family writes: log_density, and one of the tails ----
 
-    def rescaled(
-        self, shift: Values, scale: Values, *theta: Values
-    ) -> tuple[Float[Array, "*#batch"], ...]:
+    def log_density(self, y: Batch, *theta: Batch) -> Batch:
+        """Return log p(y | theta): a density, or the probability of y if Y is discrete.
+
+        Like the tails, it need only be right for y in the support: data are checked before they
+        are fitted. `log_likelihood` and `log_tails_anywhere` answer for any other y.
+        """
+        raise NotImplementedError
+
+    def log_cdf(self, y: Batch, *theta: Batch) -> Batch:
+        """Return log P(Y <= y)."""
+        if type(self).log_tails is not Likelihood.log_tails:
+            return self.log_tails(y, *theta)[0]
+        return log1mexp(self.log_survival(y, *theta))
+
+    def log_survival(self, y: Batch, *theta: Batch) -> Batch:
+        """Return log P(Y > y)."""
+        if type(self).log_tails is not Likelihood.log_tails:
+            return self.log_tails(y, *theta)[1]
+        return log1mexp(self.log_cdf(y, *theta))
+
+    # ---- overridden where a closed form is faster or more precise ----
+
+    def log_tails(self, y: Batch, *theta: Batch) -> Pair:
+        """Return (log P(Y <= y), log P(Y > y))."""
+        return self.log_cdf(y, *theta), self.log_survival(y, *theta)
+
+    def log_interval(self, lower: Batch, upper: Batch, *theta: Batch) -> Batch:
+        """Return log P(lower <= Y <= upper) for finite lower < upper inside the support."""
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
+        # Both ends in one call: half the code to compile.
+        ends = jnp.stack([self.support.just_below(lower), upper])
+        cdf, survival = self.log_tails(ends, *each)
+        tails = (cdf[0], survival[0]), (cdf[1], survival[1])
+        rule = log_count_interval if self.support.discrete else log_interval
+        return rule(lambda y: self.log_density(y, *each), *tails, lower, upper)
+
+    def mean(self, *theta: Batch) -> Batch:
+        """Return E[Y | theta]."""
+        return self.moments_within(jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf), *theta)[0]
+
+    def variance(self, *theta: Batch) -> Batch:
+        """Return Var[Y | theta]."""
+        return self.moments_within(jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf), *theta)[1]
+
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
+        """Return mean and variance of Y given lower <= Y <= upper; bounds may be infinite.
+
+        E[g(Y)] = int g(F^-1(Phi(z))) phi(z) dz, by Gauss-Hermite quadrature. `kind` "right" says
+        that no cell has an upper bound, "left" that none has a lower one.
+        """
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
+        nodes, weights = gauss_hermite(MOMENT_NODES)
+        z = jnp.asarray(nodes).reshape((-1,) + (1,) * lower.ndim)
+        y = self._invert_within(log_ndtr(z), log_ndtr(-z), lower, upper, *each)
+        mean = jnp.tensordot(weights, y, axes=1)
+        return mean, jnp.tensordot(weights, (y - mean) ** 2, axes=1)
+
+    def quantile(self, u: Batch, *theta: Batch) -> Batch:
+        """Return the smallest y with P(Y <= y) >= u."""
+        return self._invert(jnp.log(u), jnp.log1p(-jnp.asarray(u)), *theta)
+
+    def sample(self, key: Array, shape: tuple[int, ...], *theta: Batch) -> Batch:
+        """Return independent draws of Y, of a shape the parameters broadcast to."""
+        return self.quantile(jax.random.uniform(key, shape, float, minval=1e-300), *theta)
+
+    def rescaled(self, shift: Batch, scale: Batch, *theta: Batch) -> tuple[Batch, ...]:
         """Return the parameters of shift + scale Y, where `rescale` allows it; else they stay.
 
-        By default the first moves along with Y, and a scale does if Y may be shifted too; what is
-        left has no unit.
+        By default the mean moves along with Y, the scale does if Y may be shifted too, and a shape
+        has no unit.
         """
         moved = {
             "mean": lambda t: t if self.rescale == "none" else shift + scale * t,
@@ -147,145 +209,6 @@ class Likelihood(eqx.Module):
         }
         pairs = zip(self.parameters, theta, strict=True)
         return tuple(jnp.asarray(moved[parameter.role](t)) for parameter, t in pairs)
-
-    def log_density(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log p(y | theta): a density, or the probability of y if Y is discrete.
-
-        Like the tails, it need only be right for y in the support: data are checked before they
-        are fitted. `log_likelihood` and `log_tails_anywhere` answer for any other y.
-        """
-        raise NotImplementedError
-
-    def log_cdf(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log P(Y <= y)."""
-        return log1mexp(self.log_survival(y, *theta))
-
-    def log_survival(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log P(Y > y)."""
-        return log1mexp(self.log_cdf(y, *theta))
-
-    def log_tails(
-        self, y: Values, *theta: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
-        """Return (log P(Y <= y), log P(Y > y)); overridden where one gives the other."""
-        return self.log_cdf(y, *theta), self.log_survival(y, *theta)
-
-    def log_tails_anywhere(
-        self, y: Values, *theta: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
-        """Return (log P(Y <= y), log P(Y > y)) for any number y, in the support or not."""
-        y = jnp.floor(y) if self.support.discrete else jnp.asarray(y)
-        under = y < self.support.lower if self.support.discrete else y <= self.support.lower
-        over = y >= self.support.upper
-        cdf, survival = self.log_tails(jnp.where(under | over, self.support.inside[0], y), *theta)
-        ends = ((cdf, -jnp.inf, 0.0), (survival, 0.0, -jnp.inf))
-        lower, upper = (jnp.where(under, a, jnp.where(over, b, each)) for each, a, b in ends)
-        return lower, upper
-
-    def log_at_least(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log P(Y >= y)."""
-        return self.log_survival(self.just_below(y), *theta)
-
-    def log_share(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log P(y was counted) of a count of which any share is equally likely to be.
-
-        That is the sum of P(k) / (k + 1) over k >= y. Families of counts may know it; data that
-        need it are refused by others.
-        """
-        raise NotImplementedError
-
-    def log_interval(
-        self,
-        lower: Values,
-        upper: Values,
-        *theta: Values,
-    ) -> Float[Array, "*#batch"]:
-        """Return log P(lower <= Y <= upper) for finite lower < upper inside the support."""
-        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        # Both ends in one call: half the code to compile.
-        ends = jnp.stack([self.just_below(lower), upper])
-        cdf, survival = self.log_tails(ends, *each)
-        tails = (cdf[0], survival[0]), (cdf[1], survival[1])
-        rule = log_count_interval if self.support.discrete else log_interval
-        return rule(lambda y: self.log_density(y, *each), *tails, lower, upper)
-
-    def log_likelihood(
-        self,
-        lower: Values,
-        upper: Values,
-        *theta: Values,
-        kinds: tuple[str, ...] = KINDS,
-    ) -> Float[Array, "*#batch"]:
-        """Return log P(lower <= Y <= upper), the log density at a point: Eq. (2), (3), (11).
-
-        Either bound may be infinite; both infinite is missing and contributes 0. Bounds between
-        which Y cannot lie give -inf. `kinds` may name the kinds of interval that occur, so that
-        no others are compiled.
-        """
-        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        lower, upper = self.to_support(lower, upper)
-        point, below, above = self.knowledge(lower, upper)
-        never = self._impossible(lower, upper)
-        open_ = (below | above) & ~point & ~never
-        between = functools.partial(log_between, self, open_ & below & above)
-        if "interval" not in kinds:
-            between = self._log_one_sided
-        cases: list[tuple[set[str], Array, Callable]] = [
-            ({"exact"}, point & ~never, lambda a, b, *t: self.log_density(a, *t)),
-            ({"right", "left", "interval"}, open_, between),
-        ]
-        total = jnp.zeros(lower.shape)
-        for names, mask, term in cases:
-            if names & set(kinds):
-                total = total + self._where(mask, term, lower, upper, each)
-        return jnp.where(never, -jnp.inf, total)
-
-    def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return E[Y | theta], by default the integral of the quantile function."""
-        return self.moments_within(*_everything(), *theta)[0]
-
-    def variance(self, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return Var[Y | theta], by default from the integral of the quantile function."""
-        return self.moments_within(*_everything(), *theta)[1]
-
-    def quantile(self, u: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return the smallest y with P(Y <= y) >= u."""
-        return self._quantile(jnp.log(u), jnp.log1p(-jnp.asarray(u)), *theta)
-
-    def quantile_within(
-        self,
-        u: Values,
-        lower: Values,
-        upper: Values,
-        *theta: Values,
-    ) -> Float[Array, "*#batch"]:
-        """Return the quantile at u of Y given lower <= Y <= upper, right in far tails too."""
-        return self._quantile_within(jnp.log(u), jnp.log1p(-jnp.asarray(u)), lower, upper, *theta)
-
-    def moments_within(
-        self,
-        lower: Values,
-        upper: Values,
-        *theta: Values,
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
-        """Return mean and variance of Y given lower <= Y <= upper; bounds may be infinite.
-
-        One that no cell has is a plain infinite number.
-
-        E[g(Y)] = int g(F^-1(Phi(z))) phi(z) dz, by Gauss-Hermite quadrature.
-        """
-        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        nodes, weights = gauss_hermite(MOMENT_NODES)
-        z = jnp.asarray(nodes).reshape((-1,) + (1,) * lower.ndim)
-        y = self._quantile_within(log_ndtr(z), log_ndtr(-z), lower, upper, *each)
-        mean = jnp.tensordot(weights, y, axes=1)
-        return mean, jnp.tensordot(weights, (y - mean) ** 2, axes=1)
-
-    def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], *theta: Values
-    ) -> Float[Array, "*#batch"]:
-        """Return independent draws of Y, of a shape the parameters broadcast to."""
-        return self.quantile(jax.random.uniform(key, shape, float, minval=1e-300), *theta)
 
     def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
         """Return starting parameters from observed values or bounds, however few or odd."""
@@ -297,6 +220,58 @@ class Likelihood(eqx.Module):
         """Return the first parameter that each value alone would suggest, inside its domain."""
         return self.support.nudge(values)
 
+    # ---- derived ----
+
+    def theta(self, *gamma: Batch) -> tuple[Batch, ...]:
+        """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""
+        return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
+
+    def log_likelihood(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Batch:
+        """Return the log likelihood of a cell, Eq. (2), (3) and (11): log P(lower <= Y <= upper).
+
+        exact: log p(lower), lower = upper; right: log P(Y >= lower), upper infinite; left:
+        log P(Y <= upper), lower infinite; interval: both bounds finite and different.
+
+        With `kind` all cells are of that kind, with bounds inside the support. Without it each may
+        be of any kind, or missing (both bounds infinite), which contributes 0; an interval that
+        holds no value of the support gives -inf.
+        """
+        if kind == "exact":
+            return self.log_density(lower, *theta)
+        if kind == "right":
+            return self.log_at_least(lower, *theta)
+        if kind == "left":
+            return self.log_cdf(upper, *theta)
+        if kind == "interval":
+            return self.log_interval(lower, upper, *theta)
+        if kind is not None:
+            raise ValueError(f"`kind` must be one of {', '.join(KINDS)} or None, got {kind!r}.")
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
+        lower, upper = self.support.round_inward(lower, upper)
+        exact = (lower == upper) & ~self.support.is_empty(lower, upper)
+        at_points = where_any(
+            self, exact, lambda y, _, *t: self.log_density(y, *t), lower, upper, each
+        )
+        return at_points + log_mass(self, lower, upper, *each)
+
+    def log_at_least(self, y: Batch, *theta: Batch) -> Batch:
+        """Return log P(Y >= y)."""
+        return self.log_survival(self.support.just_below(jnp.asarray(y)), *theta)
+
+    def log_tails_anywhere(self, y: Batch, *theta: Batch) -> Pair:
+        """Return (log P(Y <= y), log P(Y > y)) for any number y, in the support or not."""
+        y = jnp.floor(y) if self.support.discrete else jnp.asarray(y)
+        under = y < self.support.lower if self.support.discrete else y <= self.support.lower
+        over = y >= self.support.upper
+        cdf, survival = self.log_tails(jnp.where(under | over, self.support.inside[0], y), *theta)
+        ends = ((cdf, -jnp.inf, 0.0), (survival, 0.0, -jnp.inf))
+        lower, upper = (jnp.where(under, a, jnp.where(over, b, each)) for each, a, b in ends)
+        return lower, upper
+
+    def quantile_within(self, u: Batch, lower: Batch, upper: Batch, *theta: Batch) -> Batch:
+        """Return the quantile at u of Y given lower <= Y <= upper, right in far tails too."""
+        return self._invert_within(jnp.log(u), jnp.log1p(-jnp.asarray(u)), lower, upper, *theta)
+
     def latent_spread(self, values: Float[np.ndarray, " N"]) -> float:
         """Return a starting standard deviation of the latent function of the first parameter.
 
@@ -306,84 +281,50 @@ class Likelihood(eqx.Module):
         least = 0.0 if self.rescale == "affine" else 0.1
         return max(spread(latent[np.isfinite(latent)]), least)
 
-    def just_below(self, y: Values) -> Float[Array, "*#batch"]:
-        """Return the largest value less than y, as far as probabilities go."""
-        return jnp.asarray(y) - 1.0 if self.support.discrete else jnp.asarray(y)
-
-    def to_support(self, lower: Array, upper: Array) -> tuple[Array, Array]:
-        """Return bounds at whole numbers for a discrete Y: 2.5 to 4.5 is 3 to 4."""
-        return (jnp.ceil(lower), jnp.floor(upper)) if self.support.discrete else (lower, upper)
-
-    def knowledge(self, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
-        """Return where Y is a point, bounded below, and bounded above.
-
-        A bound that excludes nothing of the support is no bound.
-        """
-        return lower == upper, lower > self.support.lower, upper < self.support.upper
-
-    def _impossible(self, lower: Array, upper: Array) -> Bool[Array, "*#batch"]:
-        """Return where no value of the support lies between bounds (whole ones, if discrete)."""
-        nothing = (lower > upper) | (lower == jnp.inf) | (upper == -jnp.inf)
-        if self.support.discrete:
-            return nothing | (upper < self.support.lower) | (lower > self.support.upper)
-        return nothing | (upper <= self.support.lower) | (lower >= self.support.upper)
-
-    def _log_one_sided(self, lower: Array, upper: Array, *theta: Any) -> Float[Array, "*#batch"]:
-        """Return log P(Y >= lower) or log P(Y <= upper), whichever bound there is."""
-        below = lower > self.support.lower
-        cdf, survival = self.log_tails(jnp.where(below, self.just_below(lower), upper), *theta)
-        return jnp.where(below, survival, cdf)
-
-    def _where(
-        self, mask: Bool[Array, "*#batch"], term: Callable, lower: Array, upper: Array, theta: list
-    ) -> Float[Array, "*#batch"]:
-        """Return the term where mask, 0 elsewhere; skipped at run time if there is no such cell.
-
-        Elsewhere its arguments are replaced by harmless ones: an infinite bound or parameter
-        there must not make a NaN of a gradient that is multiplied by zero.
-        """
-        inside = self.support.inside
-        lower, upper = jnp.where(mask, lower, inside[0]), jnp.where(mask, upper, inside[1])
-        harmless = self.theta(*(jnp.zeros(()) for _ in theta))
-        theta = [jnp.where(mask, t, h) for t, h in zip(theta, harmless, strict=True)]
-        value = lax.cond(
-            jnp.any(mask), lambda: term(lower, upper, *theta), lambda: jnp.zeros(mask.shape)
-        )
-        return jnp.where(mask, value, 0.0)
-
-    def _quantile(self, log_u: Array, log_rest: Array, *theta: Any) -> Float[Array, "*#batch"]:
+    def _invert(self, log_u: Array, log_rest: Array, *theta: Any) -> Batch:
         """Return y with log P(Y <= y) = log_u and log P(Y > y) = log_rest."""
         log_u, log_rest, *each = jnp.broadcast_arrays(log_u, log_rest, *theta)
+        # The search begins at the mean, unless that is itself made of quantiles.
+        closed = type(self).mean is not Likelihood.mean
         return invert(
             lambda y: self.log_tails(y, *each),
             lambda y: self.log_density(y, *each),
             log_u,
             log_rest,
             self.support,
-            self._centre(*each),
+            self.mean(*each) if closed else None,
         )
 
-    def _centre(self, *theta: Any) -> Float[Array, "*#batch"] | None:
-        """Return the mean to begin a search at, unless it is itself made of quantiles."""
-        return None if type(self).mean is Likelihood.mean else self.mean(*theta)
-
-    def _quantile_within(
+    def _invert_within(
         self, log_u: Array, log_rest: Array, lower: Any, upper: Any, *theta: Any
-    ) -> Float[Array, "*#batch"]:
+    ) -> Batch:
         """Return the quantile of Y given the bounds, its level given as two logs."""
-        lower, upper = self.to_support(jnp.asarray(lower, float), jnp.asarray(upper, float))
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
+        lower, upper = self.support.round_inward(lower, upper)
         start, end = bound_tails(self, lower, upper, each)
         mass = log_difference(start, end)
-        y = self._quantile(
+        y = self._invert(
             jnp.logaddexp(start[0], log_u + mass), jnp.logaddexp(end[1], log_rest + mass), *each
         )
         return jnp.where(lower == upper, lower, jnp.clip(y, lower, upper))
 
 
-def _everything() -> tuple[Array, Array]:
-    """Return bounds that exclude nothing."""
-    return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
+FAMILIES: dict[str, type[Likelihood]] = {}
+"""All families by name; a class is added by being defined."""
+
+
+def as_likelihood(family: str | Likelihood) -> Likelihood:
+    """Return the family of that name with its default links, or the likelihood itself.
+
+    >>> as_likelihood("poisson")
+    Poisson()
+    """
+    if isinstance(family, Likelihood):
+        return family
+    if isinstance(family, str) and family in FAMILIES:
+        return FAMILIES[family]()
+    names = ", ".join(FAMILIES)
+    raise ValueError(f"A likelihood must be one of {names} or a `Likelihood`, got {family!r}.")
 
 
 def finite(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:

@@ -7,24 +7,24 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+
+from censored_gp.likelihoods.special.elementary import Batch, Numbers
+from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Support
 
 
 class Link(eqx.Module):
     """An increasing, smooth map theta = g(f). Has no arrays, so it may be a static field."""
 
     name: ClassVar[str]
-    reach: ClassVar[tuple[float, float] | None] = None
-    """Between which numbers theta lies, so that a parameter can refuse what it cannot be.
-    None: not known, and not checked."""
+    reach: ClassVar[Support | None] = None
+    """The set of all theta, so that a parameter can refuse a link that leaves its domain. None
+    is not known, and not checked."""
 
-    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def __call__(self, f: Numbers) -> Batch:
         """Return the parameter theta = g(f)."""
         raise NotImplementedError
 
-    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def inverse(self, theta: Numbers) -> Batch:
         """Return the latent f = g^-1(theta)."""
         raise NotImplementedError
 
@@ -32,14 +32,14 @@ class Link(eqx.Module):
 class Identity(Link):
     """theta = f, for parameters on the whole line."""
 
-    name: ClassVar[str] = "identity"
-    reach: ClassVar = (-np.inf, np.inf)
+    name = "identity"
+    reach = REAL
 
-    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def __call__(self, f: Numbers) -> Batch:
         """Return f itself."""
         return jnp.asarray(f)
 
-    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def inverse(self, theta: Numbers) -> Batch:
         """Return theta itself."""
         return jnp.asarray(theta)
 
@@ -47,14 +47,14 @@ class Identity(Link):
 class Exp(Link):
     """theta = exp(f), for positive parameters whose effects multiply."""
 
-    name: ClassVar[str] = "exp"
-    reach: ClassVar = (0.0, np.inf)
+    name = "exp"
+    reach = POSITIVE
 
-    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def __call__(self, f: Numbers) -> Batch:
         """Return exp(f)."""
         return jnp.exp(f)
 
-    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def inverse(self, theta: Numbers) -> Batch:
         """Return log(theta)."""
         return jnp.log(theta)
 
@@ -62,14 +62,14 @@ class Exp(Link):
 class Softplus(Link):
     """theta = log(1 + exp(f)), for positive parameters that are linear in f when large."""
 
-    name: ClassVar[str] = "softplus"
-    reach: ClassVar = (0.0, np.inf)
+    name = "softplus"
+    reach = POSITIVE
 
-    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def __call__(self, f: Numbers) -> Batch:
         """Return log(1 + exp(f))."""
         return jax.nn.softplus(f)
 
-    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def inverse(self, theta: Numbers) -> Batch:
         """Return log(exp(theta) - 1) = theta + log(1 - exp(-theta))."""
         theta = jnp.asarray(theta)
         return theta + jnp.log(-jnp.expm1(-theta))
@@ -78,14 +78,14 @@ class Softplus(Link):
 class Logistic(Link):
     """theta = 1 / (1 + exp(-f)), for parameters between 0 and 1."""
 
-    name: ClassVar[str] = "logistic"
-    reach: ClassVar = (0.0, 1.0)
+    name = "logistic"
+    reach = UNIT
 
-    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def __call__(self, f: Numbers) -> Batch:
         """Return 1 / (1 + exp(-f))."""
         return jax.nn.sigmoid(f)
 
-    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def inverse(self, theta: Numbers) -> Batch:
         """Return log(theta / (1 - theta))."""
         return jnp.log(theta) - jnp.log1p(-jnp.asarray(theta))
 
@@ -93,14 +93,14 @@ class Logistic(Link):
 class ExpAboveOne(Link):
     """theta = 1 + exp(f), for degrees of freedom: there is a mean only where they are above 1."""
 
-    name: ClassVar[str] = "exp_above_one"
-    reach: ClassVar = (1.0, np.inf)
+    name = "exp_above_one"
+    reach = ABOVE_ONE
 
-    def __call__(self, f: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def __call__(self, f: Numbers) -> Batch:
         """Return 1 + exp(f)."""
         return 1.0 + jnp.exp(f)
 
-    def inverse(self, theta: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+    def inverse(self, theta: Numbers) -> Batch:
         """Return log(theta - 1)."""
         return jnp.log(jnp.asarray(theta) - 1.0)
 
@@ -117,4 +117,4 @@ def as_link(link: str | Link) -> Link:
         return link
     if isinstance(link, str) and link in LINKS:
         return LINKS[link]()
-    raise ValueError(f"unknown link {link!r}: give one of {', '.join(LINKS)}, or a Link instance")
+    raise ValueError(f"A link must be one of {', '.join(LINKS)} or a `Link`, got {link!r}.")

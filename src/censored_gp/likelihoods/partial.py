@@ -1,266 +1,172 @@
-"""What a count was, given how much of it was counted until a random moment, or perhaps a limit.
+"""A count of which a random share was counted: `side="share"`.
 
-Any share is equally likely to be seen, so P(Y = y | v was seen) is proportional to P(y) / (y + 1)
-for y >= v: a distribution of its own, cut to what was seen like any other. If v may as well have
-been a limit, which has nothing to do with y, it is proportional to P(y) (1 / (y + 1) + odds): a
-mixture of that distribution and of the family itself, both cut to what was seen.
+Whoever counts arrivals until a moment that is uniform on the period sees each of the Y arrivals
+with a probability U that is uniform on [0, 1]: the record v is equally likely to be 0, 1, ..., Y,
+
+    S(v) = P(v | theta) = sum_(y >= v) P(y) / (y + 1) = int_0^1 P(v; u mean) du,
+
+since the seen part of a negative binomial count is one again, of mean u mean and the same
+dispersion. Given v, P(Y = y | v) is proportional to P(y) / (y + 1) for y >= v: a distribution of
+its own, `PartialCount`, truncated to y >= v like any other.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jax import lax, nn
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jax import lax
+from jaxtyping import Array
 
-from censored_gp.likelihoods.base import Likelihood, Values
-from censored_gp.likelihoods.counts import Poisson
-from censored_gp.likelihoods.quantiles import Density, Tails, invert
-from censored_gp.likelihoods.special.elementary import log1mexp
+from censored_gp.likelihoods.base import Likelihood, Parameter
+from censored_gp.likelihoods.counts import NegativeBinomial, Poisson
+from censored_gp.likelihoods.special.beta import log_negative_binomial
+from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp, log1p_ratio
 from censored_gp.likelihoods.support import COUNTS
-
-__all__ = ["GivenShare", "given_share", "knows_shares", "log_share_or_limit"]
+from censored_gp.likelihoods.truncation import Kind
 
 SMALLEST = 1e-16
-"""Of a lower tail: it is a difference of upper ones, which are exact to 1e-9."""
-MOST_ADDED, FEW_ADDED = 256, 16
-"""Counts that are added up, one by one, in search of a quantile."""
-NEARLY_ALL = 1.0 - 1e-7
-"""Level from which on a quantile is searched for by its upper tail."""
-Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
+"""The least lower tail: it is a difference of upper ones, which are exact to 1e-9."""
+NEGLIGIBLE = 23.0
+"""Where the log integrand is this far below its peak, the integral ends."""
+NODES = (22, 14, 16)
+"""Gauss-Legendre nodes on the three pieces of the integral."""
+SEARCH = 10
+"""Newton steps towards either end; they come from outside, so that few only cost accuracy."""
+NO_WIDTH = 1e-300
+"""The width of an empty piece, whose log must not be infinite."""
 
 
 def knows_shares(likelihood: Likelihood) -> bool:
-    """Whether a family says how likely a share of its counts is.
-
-    >>> from censored_gp.likelihoods import Gaussian, Poisson
-    >>> knows_shares(Poisson()), knows_shares(Gaussian())
-    (True, False)
-    """
-    return type(likelihood).log_share is not Likelihood.log_share
+    """Return whether S(v) of a family is known: only counts can be counted in part."""
+    return isinstance(likelihood, Poisson | NegativeBinomial)
 
 
-class GivenShare(Likelihood):
-    """P(y) (1 / (y + 1) + odds), scaled to a sum of one, in the parameters of the whole."""
+class PartialCount(Likelihood, register=False):
+    """The distribution of a count given that a share of it was counted: P(y) / (y + 1) / S(0)."""
 
-    whole: Likelihood
-    log_odds: Float[Array, " K"] | None
-    """Of limits, one for each cell; None is as good as -inf."""
+    family: Likelihood
 
-    def __init__(self, whole: Likelihood, log_odds: Float[Array, " K"] | None = None) -> None:
-        self.whole, self.links, self.log_odds = whole, whole.links, log_odds
+    def __init__(self, family: Likelihood) -> None:
+        self.family, self.links = family, family.links
 
-    def log_seen(self, v: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log S(v), the log probability but for a constant that v was seen.
+    support = COUNTS  # pyright: ignore
 
-        It is the sum of P(y) (1 / (y + 1) + odds) over y >= v.
-        """
-        if self.log_odds is None:
-            return self.whole.log_share(v, *theta)
-        return log_share_or_limit(self.whole, v, self.log_odds, *theta)
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:  # pyright: ignore
+        """The parameters of the whole count."""
+        return self.family.parameters
 
-    def log_density(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log P(y) + log(1 / (y + 1) + odds), scaled."""
-        return self._log_term(y, *theta) - self._scale(*theta)
+    @property
+    def product_nodes(self) -> int | None:  # pyright: ignore
+        """The number of nodes that the whole count needs."""
+        return self.family.product_nodes
 
-    def _log_term(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return the log of a term of the sum S."""
-        weight = -jnp.log1p(y)
-        if self.log_odds is not None:
-            weight = jnp.logaddexp(weight, self.log_odds)
-        return self.whole.log_density(y, *theta) + weight
+    def log_likelihood(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Batch:
+        """Return log S(lower), the likelihood of the record, if `kind` is "share"."""
+        if kind == "share":
+            return self.log_share(lower, *theta)
+        return super().log_likelihood(lower, upper, *theta, kind=kind)
 
-    def log_cdf(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return what the other tail leaves: of a probability below 1e-9 only that it is small."""
-        return self.log_tails(y, *theta)[0]
+    def log_share(self, v: Batch, *theta: Batch) -> Batch:
+        """Return log S(v); of a Poisson count P(k) / (k + 1) = P(k + 1) / rate."""
+        if isinstance(self.family, Poisson):
+            return self.family.log_survival(v, *theta) - jnp.log(theta[0])
+        return log_share(v, self.family.mean(*theta), theta[1])
 
-    def log_survival(self, y: Values, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return log S(y + 1) - log S(0)."""
+    def log_density(self, y: Batch, *theta: Batch) -> Batch:
+        """Return log P(y) - log(y + 1) - log S(0)."""
+        whole = self.log_share(jnp.zeros(()), *theta)
+        return self.family.log_density(y, *theta) - jnp.log1p(y) - whole
+
+    def log_tails(self, y: Batch, *theta: Batch) -> Pair:
+        """Return the upper tail S(y + 1) / S(0), and what it leaves for the lower one."""
         y, *each = jnp.broadcast_arrays(y, *theta)
+        ends = jnp.stack([jnp.maximum(y, -1.0) + 1.0, jnp.zeros_like(y)])
         # Both in one call: half the code to compile.
-        above, all_ = self.log_seen(
-            jnp.stack([jnp.maximum(y, -1.0) + 1.0, jnp.zeros_like(y)]), *each
-        )
-        return jnp.minimum(above - all_, 0.0)
+        above, whole = self.log_share(ends, *each)
+        survival = jnp.minimum(above - whole, 0.0)
+        # Two tails that were both lost would differ by NaN.
+        cdf = log1mexp(jnp.minimum(survival, -SMALLEST))
+        return jnp.where(y < 0, -jnp.inf, cdf), survival
 
-    def log_tails(self, y: Values, *theta: Values) -> Moments:
-        """Return both tails, one from the other."""
-        return _both_tails(self.log_survival(y, *theta), jnp.asarray(y) < 0)
+    def mean(self, *theta: Batch) -> Batch:
+        """Return 1 / S(0) - 1."""
+        return jnp.expm1(-self.log_share(jnp.zeros(()), *theta))
 
-    def curves_from(self, lower: Values, *theta: Values) -> tuple[Tails, Density]:
-        """Return log tails and log density of what is at least `lower`, as functions of y.
+    def variance(self, *theta: Batch) -> Batch:
+        """Return (E + 1) (E[whole] - E)."""
+        mean = self.mean(*theta)
+        return jnp.maximum((mean + 1.0) * (self.family.mean(*theta) - mean), 0.0)
 
-        It is they that quantiles are searched with: the sum of everything is taken once.
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
+        """Return E and Var of counts from `lower` on; a record has no upper bound.
+
+        Sums of (y + 1) and of y (y + 1) times P(y) / (y + 1) are those of the whole count.
         """
-        lower = _whole_number(lower)
-        whole = self.log_seen(lower, *theta)
-
-        def log_tails(y: Float[Array, "*#batch"]) -> Moments:
-            survival = jnp.minimum(self.log_seen(jnp.floor(y) + 1.0, *theta) - whole, 0.0)
-            survival = jnp.where(y < lower, 0.0, survival)
-            return _both_tails(survival, y < lower)
-
-        def log_density(y: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
-            return self._log_term(y, *theta) - whole
-
-        return log_tails, log_density
-
-    def quantile_within(
-        self, u: Values, lower: Values, upper: Values, *theta: Values
-    ) -> Float[Array, "*#batch"]:
-        """Return the quantile at u of what is at least `lower`: there is no upper bound."""
-        u, lower, *each = jnp.broadcast_arrays(u, _whole_number(lower), *theta)
-        return self.searched_from(
-            lower,
-            u,
-            *self.curves_from(lower, *each),
-            lambda: (jnp.maximum(self.whole.mean(*each), lower), None),
+        lower, *each = jnp.broadcast_arrays(jnp.ceil(jnp.maximum(lower, 0.0)), *theta)
+        whole = self.family.moments_within(
+            lower, jnp.full_like(lower, jnp.inf), *each, kind="right"
         )
-
-    def searched_from(
-        self,
-        lower: Float[Array, "*#batch"],
-        level: Float[Array, "*#batch"],
-        log_tails: Tails,
-        log_density: Density,
-        guess: Callable[[], tuple[Float[Array, "*#batch"], Float[Array, "*#batch"] | None]],
-    ) -> Float[Array, "*#batch"]:
-        """Return the smallest count, from `lower` on, whose lower tail reaches the level.
-
-        Counts are added up, one by one: some take less time than one sum over all that are above.
-        What is not found so is searched for, from a guess on.
-        """
-        # One sum takes as long as forty counts, but of a Poisson, whose tails are known, as three.
-        most = FEW_ADDED if isinstance(self.whole, Poisson) else MOST_ADDED
-        added, reached = _added_up(log_density, lower, level, most)
-
-        def searched() -> Float[Array, "*#batch"]:
-            both = jnp.log(level), jnp.log1p(-level)
-            found = invert(log_tails, log_density, *both, COUNTS, *guess())
-            return jnp.where(reached, added, found)
-
-        return lax.cond(jnp.all(reached), lambda: added, searched)
-
-    def mean(self, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return E[Y]: of shares it is 1 / S(0) - 1."""
-        return self._moments(*theta)[0]
-
-    def variance(self, *theta: Values) -> Float[Array, "*#batch"]:
-        """Return Var[Y]: of shares it is (E + 1) (E[whole] - E)."""
-        return self._moments(*theta)[1]
-
-    def _moments(self, *theta: Values) -> Moments:
-        """Return E and Var of all counts."""
-        share, whole = self.whole.log_share(jnp.zeros(()), *theta), self.whole.mean(*theta)
-        own = _moments_of_share(jnp.expm1(-share), whole)
-        if self.log_odds is None:
-            return own
-        part = nn.sigmoid(self.log_odds - share)
-        return _mixed(part, own, (whole, self.whole.variance(*theta)))
-
-    def moments_within(self, lower: Values, upper: Values, *theta: Values) -> Moments:
-        """Return E and Var of what is at least `lower`: there is no upper bound."""
-        lower, *each = jnp.broadcast_arrays(_whole_number(lower), *theta)
-        of_whole = self.whole.log_tails_anywhere(lower - 1.0, *each)[1]
-        share = self.whole.log_share(lower, *each)
-        no_bound: Any = jnp.inf
-        whole = self.whole.moments_within(lower, no_bound, *each)
-        own = _moments_of_share(jnp.maximum(jnp.expm1(of_whole - share), lower), whole[0])
-        if self.log_odds is None:
-            return own
-        return _mixed(nn.sigmoid(self.log_odds + of_whole - share), own, whole)
-
-    def _scale(self, *theta: Any) -> Float[Array, "*#batch"]:
-        """Return log S(0)."""
-        return self.log_seen(jnp.zeros(()), *theta)
+        above = self.family.log_at_least(lower, *each) - self.log_share(lower, *each)
+        mean = jnp.maximum(jnp.expm1(above), lower)
+        return mean, jnp.maximum((mean + 1.0) * (whole[0] - mean), 0.0)
 
 
-def log_share_or_limit(
-    likelihood: Likelihood, v: Values, log_odds: Values, *theta: Values
-) -> Float[Array, "*#batch"]:
-    """Return the log probability, but for a constant, of a record that may be either.
+def log_share(v: Numbers, mean: Numbers, dispersion: Numbers) -> Batch:
+    """Return log S(v) of a negative binomial count; Poisson is that of no dispersion.
 
-    >>> import numpy as np
-    >>> from censored_gp.likelihoods import Poisson
-    >>> bool(log_share_or_limit(Poisson(), 2.0, -np.inf, 3.0) == Poisson().log_share(2.0, 3.0))
-    True
+    The integrand of S, in log u, is log-concave: it rises, perhaps stays level for long (if the
+    dispersion is near one), and falls. Gauss-Legendre quadrature on these three pieces.
     """
-    # Of none at all families need not know what lies below.
-    _, limit = likelihood.log_tails_anywhere(likelihood.just_below(v), *theta)
-    return jnp.logaddexp(likelihood.log_share(v, *theta), log_odds + limit)
+    v, mean, alpha = jnp.broadcast_arrays(*(jnp.asarray(x, float) for x in (v, mean, dispersion)))
+    # Nodes are shares of the mean: their range does not depend on it, so nor need they.
+    log_u, log_weight = jax.tree.map(lax.stop_gradient, _nodes(v, mean, alpha))
+    rest = mean * -jnp.expm1(log_u) / (1.0 + alpha * mean * jnp.exp(log_u))
+    # P(v; u mean) / P(v; mean), without a logarithm of a quotient near one.
+    ratio = v * log_u + (1.0 + alpha * v) * log1p_ratio(alpha, rest)
+    total = jax.scipy.special.logsumexp(ratio + log_weight, axis=0)
+    return log_negative_binomial(v, mean, alpha) + total
 
 
-def _moments_of_share(mean: Float[Array, "*#batch"], of_whole: Float[Array, "*#batch"]) -> Moments:
-    """Return E and Var, from it and the mean of the whole.
+def _nodes(v: Batch, mean: Batch, alpha: Batch) -> tuple[Array, Array]:
+    """Return log u of the nodes and the logs of their weights, along a first axis."""
 
-    Sums of (y + 1) and of y (y + 1) times P(y) / (y + 1) are those of the whole.
-    """
-    return mean, jnp.maximum((mean + 1.0) * (of_whole - mean), 0.0)
+    def height(t: Batch) -> Pair:
+        """Return log P(v; e^t mean) + t but for a constant, and its slope."""
+        w = mean * jnp.exp(t)
+        value = (v + 1.0) * t - (1.0 + alpha * v) * log1p_ratio(alpha, w)
+        return value, v + 1.0 - (1.0 + alpha * v) * w / (1.0 + alpha * w)
 
+    def log_share_of(whole: Batch) -> Batch:
+        """Return log((v + 1) / whole), or 0, the end u = 1, where that would be positive."""
+        less = v + 1.0 < whole
+        return jnp.where(less, jnp.log((v + 1.0) / jnp.where(less, whole, v + 1.0)), 0.0)
 
-def _mixed(part: Float[Array, "*#batch"], one: Moments, other: Moments) -> Moments:
-    """Return mean and variance of a mixture, of which a part is of the other kind."""
-    apart = other[0] - one[0]
-    mean = one[0] + part * apart
-    return mean, (1.0 - part) * one[1] + part * other[1] + part * (1.0 - part) * apart**2
+    def towards(t: Batch, inward: Any) -> Batch:
+        """Go from a point outside to where the integrand is negligible, never beyond."""
 
+        def step(_: Any, t: Batch) -> Batch:
+            value, slope = height(t)
+            return jnp.where(inward & (value < target), t - (value - target) / slope, t)
 
-def _added_up(
-    log_density: Density,
-    lower: Float[Array, "*#batch"],
-    level: Float[Array, "*#batch"],
-    most: int,
-) -> tuple[Float[Array, "*#batch"], Bool[Array, "*#batch"]]:
-    """Return quantiles by adding up counts from the lower bound on, and which were found."""
+        # A loop, though a short one: it is a fraction of the code to compile.
+        return lax.fori_loop(0, SEARCH, step, t)
 
-    def unfinished(state: tuple[Array, Array, Array]) -> Bool[Array, ""]:
-        return (state[0] < most) & jnp.any(state[2] < level)
-
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        count, y, total = state
-        following = jnp.where(total < level, y + 1.0, y)
-        more = jnp.where(total < level, jnp.exp(log_density(following)), 0.0)
-        return count + 1, following, total + more
-
-    start = jnp.asarray(0), lower, jnp.exp(log_density(lower))
-    _, found, total = lax.while_loop(unfinished, step, start)
-    # The total has the error of the sum over everything: it cannot tell what is nearly all.
-    return found, (total >= level) & (level < NEARLY_ALL)
-
-
-def _whole_number(lower: Values) -> Float[Array, "*#batch"]:
-    """Return the least count that is not below a bound."""
-    return jnp.ceil(jnp.maximum(jnp.asarray(lower, float), 0.0))
-
-
-def _both_tails(survival: Float[Array, "*#batch"], below: Bool[Array, "*#batch"]) -> Moments:
-    """Return both log tails, from the upper one and where nothing is left of the lower one."""
-    # Two tails that were both lost would differ by NaN.
-    cdf = log1mexp(jnp.minimum(survival, -SMALLEST))
-    return jnp.where(below, -jnp.inf, cdf), survival
-
-
-@functools.cache
-def _class_for(family: type[Likelihood]) -> type[GivenShare]:
-    """Return the class for a family, which has its parameters and support."""
-    own = {
-        "parameters": family.parameters,
-        "support": family.support,
-        "__doc__": GivenShare.__doc__,
-    }
-    return type(f"{family.__name__}GivenShare", (GivenShare,), own)
-
-
-def given_share(likelihood: Likelihood, log_odds: Float[Array, " K"] | None = None) -> GivenShare:
-    """Return the distribution of a count given that a share of it was counted, or a limit seen.
-
-    Cut to `lower=v` it is that of a count of which v was seen.
-
-    >>> from censored_gp.likelihoods import Poisson
-    >>> float(given_share(Poisson()).mean(1.0)) < 1.0
-    True
-    """
-    return _class_for(type(likelihood))(likelihood, log_odds)
+    peak = log_share_of((1.0 - alpha) * mean)
+    target = height(peak)[0] - NEGLIGIBLE
+    # The line (v + 1) t lies above the curve.
+    start = towards(target / (v + 1.0), True)
+    end = towards(jnp.zeros_like(peak), (1.0 - alpha) * mean > v + 1.0)
+    turn = jnp.clip(log_share_of((1.0 + alpha * v) * mean), start, peak)
+    log_u, width = [], []
+    for a, b, count in zip((start, turn, peak), (turn, peak, end), NODES, strict=True):
+        points, weights = (
+            x.reshape((-1,) + (1,) * a.ndim) for x in np.polynomial.legendre.leggauss(count)
+        )
+        log_u.append(a + (b - a) * 0.5 * (points + 1.0))
+        width.append(0.5 * weights * jnp.maximum(b - a, NO_WIDTH))
+    nodes = jnp.concatenate(log_u)
+    return nodes, jnp.log(jnp.concatenate(width)) + nodes

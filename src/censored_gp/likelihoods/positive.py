@@ -1,21 +1,19 @@
-"""Families of positive numbers."""
+"""Families of positive numbers: log-normal, gamma, exponential and Weibull."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, ndtri
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
-from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, log1mexp, log_ndtr
+from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log1mexp, log_ndtr
 from censored_gp.likelihoods.special.gamma import log_gamma_kernel, log_gamma_tails
 from censored_gp.likelihoods.special.normal import log_normal_interval
-from censored_gp.likelihoods.support import POSITIVE, Support
-from censored_gp.likelihoods.truncation import moments_by_powers, open_kinds
+from censored_gp.likelihoods.support import POSITIVE
+from censored_gp.likelihoods.truncation import Kind, log_mass, moments_by_powers
 
 
 class LogNormal(Likelihood):
@@ -25,29 +23,24 @@ class LogNormal(Likelihood):
     log P(Y <= 1) = -0.69
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("location", "identity", "mean"),
-        Parameter("scale", "exp", "scale"),
-    )
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("location", "identity", "mean"), Parameter("scale", "exp", "scale"))
+    support = POSITIVE
+    rescale = "scale"
 
-    def log_density(self, y: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, location: Batch, scale: Batch) -> Batch:
         """Return the normal log density of log y, less log y."""
         z = (jnp.log(y) - location) / scale
         return -0.5 * z**2 - HALF_LOG_2PI - jnp.log(scale) - jnp.log(y)
 
-    def log_cdf(self, y: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def log_cdf(self, y: Batch, location: Batch, scale: Batch) -> Batch:
         """Return log Phi((log y - location) / scale)."""
         return log_ndtr((jnp.log(y) - location) / scale)
 
-    def log_survival(self, y: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def log_survival(self, y: Batch, location: Batch, scale: Batch) -> Batch:
         """Return log Phi((location - log y) / scale)."""
         return log_ndtr((location - jnp.log(y)) / scale)
 
-    def log_interval(
-        self, lower: Values, upper: Values, location: Values, scale: Values
-    ) -> Float[Array, "*#batch"]:
+    def log_interval(self, lower: Batch, upper: Batch, location: Batch, scale: Batch) -> Batch:
         """Return that of Z = (log Y - location) / scale between the ends."""
         lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, location, scale)
         ends = jnp.log(lower), jnp.log(upper)
@@ -57,37 +50,32 @@ class LogNormal(Likelihood):
         half = 0.5 * jnp.where(near, jnp.log1p(excess), ends[1] - ends[0]) / scale
         return log_normal_interval(*((end - location) / scale for end in ends), half)
 
-    def mean(self, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def mean(self, location: Batch, scale: Batch) -> Batch:
         """Return exp(location + scale^2 / 2)."""
         return jnp.exp(location + 0.5 * jnp.square(scale))
 
-    def variance(self, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def variance(self, location: Batch, scale: Batch) -> Batch:
         """Return (exp(scale^2) - 1) exp(2 location + scale^2)."""
         square = jnp.square(scale)
         return jnp.expm1(square) * jnp.exp(2.0 * jnp.asarray(location) + square)
 
-    def quantile(self, u: Values, location: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def quantile(self, u: Batch, location: Batch, scale: Batch) -> Batch:
         """Return exp(location + scale Phi^-1(u))."""
         return jnp.exp(location + scale * ndtri(u))
 
-    def moments_within(
-        self, lower: Values, upper: Values, location: Values, scale: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds: a power m moves the location by m scale^2."""
-        kinds = open_kinds(lower, upper)
-        lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, location, scale)
+        lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, *theta)
         square = jnp.square(scale)
         moved = jnp.stack([location + m * square for m in range(3)])
         # In one call, as tails take long to compile.
-        masses = [*self.log_likelihood(lower, upper, moved, scale, kinds=kinds)]
+        masses = [*log_mass(self, lower, upper, moved, scale, kind=kind)]
         raw = [m * location + 0.5 * m**2 * square for m in (1, 2)]
         return moments_by_powers(
             lambda y: self.log_density(y, location, scale), masses, raw, lower, upper
         )
 
-    def rescaled(
-        self, shift: Values, scale: Values, *theta: Values
-    ) -> tuple[Float[Array, "*#batch"], ...]:
+    def rescaled(self, shift: Batch, scale: Batch, *theta: Batch) -> tuple[Batch, ...]:
         """Return the parameters of scale Y: the location is that of a logarithm."""
         location, own = theta
         return location + jnp.log(scale), jnp.asarray(own)
@@ -111,49 +99,33 @@ class Gamma(Likelihood):
     log P(Y >= 600) = -383.81
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("mean", "exp", "mean"),
-        Parameter("shape", "exp", "scale"),
-    )
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("mean", "exp", "mean"), Parameter("shape", "exp", "scale"))
+    support = POSITIVE
+    rescale = "scale"
 
-    def log_density(self, y: Values, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, mean: Batch, shape: Batch) -> Batch:
         """Return shape log(x) - x - log Gamma(shape) - log y at x = shape y / mean."""
         return log_gamma_kernel(jnp.asarray(shape), shape * (y / mean)) - jnp.log(y)
 
-    def log_cdf(self, y: Values, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
-        """Return log P(shape, shape y / mean)."""
-        return self.log_tails(y, mean, shape)[0]
-
-    def log_survival(self, y: Values, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
-        """Return log Q(shape, shape y / mean)."""
-        return self.log_tails(y, mean, shape)[1]
-
-    def log_tails(
-        self, y: Values, mean: Values, shape: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def log_tails(self, y: Batch, mean: Batch, shape: Batch) -> Pair:
         """Return both tails, which are the incomplete gamma functions."""
         return log_gamma_tails(shape, shape * (y / mean))
 
-    def mean(self, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def mean(self, mean: Batch, shape: Batch) -> Batch:
         """Return the mean."""
         return mean + jnp.zeros_like(shape)
 
-    def variance(self, mean: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def variance(self, mean: Batch, shape: Batch) -> Batch:
         """Return mean^2 / shape."""
         return jnp.square(mean) / shape
 
-    def moments_within(
-        self, lower: Values, upper: Values, mean: Values, shape: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds: a power m adds m to the shape."""
-        kinds = open_kinds(lower, upper)
-        lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, mean, shape)
+        lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, *theta)
         growth = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
-        theta = mean * growth, shape * growth
-        masses = [*self.log_likelihood(lower, upper, *theta, kinds=kinds)]
+        tilted = mean * growth, shape * growth
+        masses = [*log_mass(self, lower, upper, *tilted, kind=kind)]
         first = jnp.log(mean)
         return moments_by_powers(
             lambda y: self.log_density(y, mean, shape),
@@ -164,8 +136,8 @@ class Gamma(Likelihood):
         )
 
     def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], mean: Values, concentration: Values
-    ) -> Float[Array, "*#batch"]:
+        self, key: Array, shape: tuple[int, ...], mean: Batch, concentration: Batch
+    ) -> Batch:
         """Return Gamma draws."""
         return mean * jax.random.gamma(key, concentration, shape, float) / concentration
 
@@ -183,33 +155,31 @@ class Exponential(Likelihood):
     log P(Y >= 3000) = -1500
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("mean", "exp", "mean"),)
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("mean", "exp", "mean"),)
+    support = POSITIVE
+    rescale = "scale"
 
-    def log_density(self, y: Values, mean: Values) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, mean: Batch) -> Batch:
         """Return -y / mean - log(mean)."""
         return -jnp.asarray(y) / mean - jnp.log(mean)
 
-    def log_survival(self, y: Values, mean: Values) -> Float[Array, "*#batch"]:
+    def log_survival(self, y: Batch, mean: Batch) -> Batch:
         """Return -y / mean."""
         return -jnp.asarray(y) / mean
 
-    def mean(self, mean: Values) -> Float[Array, "*#batch"]:
+    def mean(self, mean: Batch) -> Batch:
         """Return the mean."""
         return jnp.asarray(mean)
 
-    def variance(self, mean: Values) -> Float[Array, "*#batch"]:
+    def variance(self, mean: Batch) -> Batch:
         """Return mean^2."""
         return jnp.square(mean)
 
-    def moments_within(
-        self, lower: Values, upper: Values, mean: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return those of a Gamma of shape 1, which is the same law."""
-        return Gamma().moments_within(lower, upper, mean, jnp.ones(()))
+        return Gamma().moments_within(lower, upper, *theta, jnp.ones(()), kind=kind)
 
-    def quantile(self, u: Values, mean: Values) -> Float[Array, "*#batch"]:
+    def quantile(self, u: Batch, mean: Batch) -> Batch:
         """Return -mean log(1 - u)."""
         return -mean * jnp.log1p(-jnp.asarray(u))
 
@@ -221,56 +191,50 @@ class Weibull(Likelihood):
     log P(Y >= 6) = -5.20
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("scale", "exp", "mean"),
-        Parameter("shape", "exp", "scale"),
-    )
-    support: ClassVar[Support] = POSITIVE
-    rescale: ClassVar = "scale"
+    parameters = (Parameter("scale", "exp", "mean"), Parameter("shape", "exp", "scale"))
+    support = POSITIVE
+    rescale = "scale"
 
-    def log_density(self, y: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, scale: Batch, shape: Batch) -> Batch:
         """Return log(shape / y) + log H - H with H = (y / scale)^shape."""
         log_hazard = shape * jnp.log(y / scale)
         return jnp.log(shape) - jnp.log(y) + log_hazard - jnp.exp(log_hazard)
 
-    def log_cdf(self, y: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def log_cdf(self, y: Batch, scale: Batch, shape: Batch) -> Batch:
         """Return log(1 - exp(-H)), which is log H - H/2 where H is tiny."""
         log_hazard = shape * jnp.log(y / scale)
         tiny = log_hazard < -20.0
         ordinary = log1mexp(-jnp.exp(jnp.where(tiny, 0.0, log_hazard)))
         return jnp.where(tiny, log_hazard - 0.5 * jnp.exp(log_hazard), ordinary)
 
-    def log_survival(self, y: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def log_survival(self, y: Batch, scale: Batch, shape: Batch) -> Batch:
         """Return -H."""
         return -jnp.exp(shape * jnp.log(y / scale))
 
-    def mean(self, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def mean(self, scale: Batch, shape: Batch) -> Batch:
         """Return scale Gamma(1 + 1/shape)."""
         return scale * jnp.exp(gammaln(1.0 + 1.0 / jnp.asarray(shape)))
 
-    def variance(self, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def variance(self, scale: Batch, shape: Batch) -> Batch:
         """Return scale^2 [Gamma(1 + 2/shape) - Gamma(1 + 1/shape)^2]."""
         reciprocal = 1.0 / jnp.asarray(shape)
         log_mean = gammaln(1.0 + reciprocal)
         log_square = gammaln(1.0 + 2.0 * reciprocal)
         return jnp.square(scale * jnp.exp(log_mean)) * jnp.expm1(log_square - 2.0 * log_mean)
 
-    def moments_within(
-        self, lower: Values, upper: Values, scale: Values, shape: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds, by those of H = (Y / scale)^shape ~ Gamma of shape 1."""
-        kinds = open_kinds(lower, upper)
-        lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, scale, shape)
+        lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, *theta)
         ends = [(jnp.maximum(end, 0.0) / scale) ** shape for end in (lower, upper)]
         powers = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
-        masses = [*Gamma().log_likelihood(*ends, powers, powers, kinds=kinds)]
+        masses = [*log_mass(Gamma(), *ends, powers, powers, kind=kind)]
         raw = [m * jnp.log(scale) + gammaln(power) for m, power in enumerate(powers)]
         return moments_by_powers(
             lambda y: self.log_density(y, scale, shape), masses, raw[1:], lower, upper
         )
 
-    def quantile(self, u: Values, scale: Values, shape: Values) -> Float[Array, "*#batch"]:
+    def quantile(self, u: Batch, scale: Batch, shape: Batch) -> Batch:
         """Return scale (-log(1 - u))^(1/shape)."""
         return scale * (-jnp.log1p(-jnp.asarray(u))) ** (1.0 / jnp.asarray(shape))
 

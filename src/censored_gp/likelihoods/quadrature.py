@@ -9,13 +9,9 @@ from jaxtyping import Float
 
 NODES = {0: 1, 1: 20, 2: 10, 3: 8}
 """Nodes per dimension: fewer where the grid is a product of several."""
-
-
 EVEN_NODES = 128
-
-
 REACH = 8.0
-"""Standard deviations to which evenly spaced nodes reach."""
+"""Evenly spaced nodes reach this many standard deviations."""
 
 
 @functools.cache
@@ -29,7 +25,7 @@ def gauss_hermite(count: int) -> tuple[Float[np.ndarray, "S"], Float[np.ndarray,
 def even() -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
     """Return evenly spaced nodes and weights: as exact for smooth functions, and nowhere far apart.
 
-    So are mixtures over nodes smooth, too, whose components are narrow.
+    A mixture over these nodes is smooth even where its components are narrow.
     """
     nodes = np.linspace(-REACH, REACH, EVEN_NODES)
     weights = np.exp(-0.5 * nodes**2)

@@ -7,43 +7,33 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
+from censored_gp.likelihoods.special.elementary import Batch, Mask, Pair
 from censored_gp.likelihoods.support import Support
 
 LARGEST_COUNT = 2.0**53
-
-
 MAXIMUM_STEPS = 200
-
-
 SETTLED = 1e-13
-"""Relative error of a log tail, or of the value, after which one more Newton step is the last."""
-
-
+"""The relative error of a log tail, or of the value, below which a Newton step is the last."""
 LONGER = 3.0
-"""By how much each leap is longer than the last."""
-
-
+"""Each leap is this many times as long as the last."""
 ROUNDING = 1e-13
-"""Slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1."""
+"""The slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1."""
 
-
-Tails = Callable[[Float[Array, "*#batch"]], tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]]
-
-
-Density = Callable[[Float[Array, "*#batch"]], Float[Array, "*#batch"]]
+Tails = Callable[[Batch], Pair]
+Density = Callable[[Batch], Batch]
 
 
 def invert(
     log_tails: Tails,
     log_density: Density,
-    log_lower: Float[Array, "*#batch"],
-    log_upper: Float[Array, "*#batch"],
+    log_lower: Batch,
+    log_upper: Batch,
     support: Support,
-    start: Float[Array, "*#batch"] | None = None,
-    leap: Float[Array, "*#batch"] | None = None,
-) -> Float[Array, "*#batch"]:
+    start: Batch | None = None,
+    leap: Batch | None = None,
+) -> Batch:
     """Return the smallest y whose lower tail reaches exp(log_lower), in the given support.
 
     The level comes as the logs of both tails, exp(log_lower) + exp(log_upper) = 1; the smaller
@@ -64,13 +54,8 @@ def invert(
 
 
 def _invert_counts(
-    log_tails: Tails,
-    below: Bool[Array, "*#batch"],
-    target: Float[Array, "*#batch"],
-    support: Support,
-    start: Float[Array, "*#batch"],
-    leap: Float[Array, "*#batch"],
-) -> Float[Array, "*#batch"]:
+    log_tails: Tails, below: Mask, target: Batch, support: Support, start: Batch, leap: Batch
+) -> Batch:
     """Return the smallest whole number at which the level is reached.
 
     From the start on in leaps, each longer than the last, until it lies between two numbers that
@@ -97,9 +82,7 @@ def _invert_counts(
     return lax.while_loop(lambda s: jnp.any(s[1] - s[0] > 1.0), step, (*ends, leap))[1]
 
 
-def _between_counts(
-    failing: Float[Array, "*#batch"], reached: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def _between_counts(failing: Batch, reached: Batch) -> Batch:
     """Return a whole number half-way, of numbers far apart half-way between their exponents."""
     wide = reached > 4.0 * (failing + 2.0)
     geometric = jnp.sqrt((failing + 2.0) * reached)
@@ -109,11 +92,11 @@ def _between_counts(
 def _invert_continuous(
     log_tails: Tails,
     log_density: Density,
-    below: Bool[Array, "*#batch"],
-    target: Float[Array, "*#batch"],
+    below: Mask,
+    target: Batch,
     support: Support,
-    start: Float[Array, "*#batch"],
-) -> Float[Array, "*#batch"]:
+    start: Batch,
+) -> Batch:
     """Return the root by Newton steps on the log tail, kept inside a shrinking bracket.
 
     Where a Newton step leaves the bracket, or does not halve the step before last, the bracket is
@@ -150,19 +133,19 @@ def _invert_continuous(
     return lax.while_loop(lambda s: (s[0] < MAXIMUM_STEPS) & jnp.any(s[6]), step, state)[3]
 
 
-def _middle(low: Float[Array, "*#batch"], high: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+def _middle(low: Batch, high: Batch) -> Batch:
     """Return the number half-way from low to high in the order of float64 numbers."""
     a, b = _to_order(low), _to_order(high)
     return _from_order((a >> 1) + (b >> 1) + (a & b & 1))
 
 
-def _to_order(x: Float[Array, "*#batch"]) -> Int[Array, "*#batch"]:
+def _to_order(x: Batch) -> Int[Array, "*#batch"]:
     """Return the rank of a float64 among all float64 numbers."""
     bits = lax.bitcast_convert_type(x, jnp.int64)
     return jnp.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
-def _from_order(rank: Int[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+def _from_order(rank: Int[Array, "*#batch"]) -> Batch:
     """Return the float64 of that rank."""
     return lax.bitcast_convert_type(
         jnp.where(rank < 0, np.int64(-(2**63)) - rank, rank), jnp.float64

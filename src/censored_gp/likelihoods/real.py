@@ -1,23 +1,23 @@
-"""Families on the whole line."""
+"""Families on the whole line: Gaussian and Student's t."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from censored_gp.likelihoods.base import MOMENT_NODES, Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.base import MOMENT_NODES, Likelihood, Parameter, finite, spread
 from censored_gp.likelihoods.special.beta import log_student, log_student_tails
-from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, log_ndtr
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log_ndtr
 from censored_gp.likelihoods.special.normal import log_normal_interval
-from censored_gp.likelihoods.support import REAL, Support
+from censored_gp.likelihoods.support import REAL
+from censored_gp.likelihoods.truncation import Kind, log_mass, moments_by_quadrature
 
 FAR, NARROW = 20.0, 0.1
-"""Bounds so far out, or so near to each other (standard deviations), make closed forms cancel."""
+"""Bounds this far out, or this near to each other (in standard deviations), make the closed form of
+the moments cancel."""
 
 
 class Gaussian(Likelihood):
@@ -27,61 +27,52 @@ class Gaussian(Likelihood):
     log P(Y >= 40) = -804.61
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("mean", "identity", "mean"),
-        Parameter("scale", "exp", "scale"),
-    )
-    support: ClassVar[Support] = REAL
-    rescale: ClassVar = "affine"
+    parameters = (Parameter("mean", "identity", "mean"), Parameter("scale", "exp", "scale"))
+    support = REAL
+    rescale = "affine"
 
-    def log_density(self, y: Values, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return -(y - mean)^2 / (2 scale^2) - log(scale sqrt(2 pi))."""
         return -0.5 * ((y - mean) / scale) ** 2 - jnp.log(scale) - HALF_LOG_2PI
 
-    def log_cdf(self, y: Values, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def log_cdf(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return log Phi((y - mean) / scale)."""
         return log_ndtr((y - mean) / scale)
 
-    def log_survival(self, y: Values, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def log_survival(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return log Phi((mean - y) / scale)."""
         return log_ndtr((mean - y) / scale)
 
-    def log_interval(
-        self, lower: Values, upper: Values, mean: Values, scale: Values
-    ) -> Float[Array, "*#batch"]:
-        """Return that of Z between the ends, which takes far less time than two tails do."""
+    def log_interval(self, lower: Batch, upper: Batch, mean: Batch, scale: Batch) -> Batch:
+        """Return log P of Z = (Y - mean) / scale between the ends: far quicker than two tails."""
         lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, mean, scale)
         half = (0.5 * upper - 0.5 * lower) / scale
         return log_normal_interval((lower - mean) / scale, (upper - mean) / scale, half)
 
-    def mean(self, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def mean(self, mean: Batch, scale: Batch) -> Batch:
         """Return the mean."""
         return mean + jnp.zeros_like(scale)
 
-    def variance(self, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def variance(self, mean: Batch, scale: Batch) -> Batch:
         """Return scale^2."""
         return jnp.square(scale) + jnp.zeros_like(mean)
 
-    def quantile(self, u: Values, mean: Values, scale: Values) -> Float[Array, "*#batch"]:
+    def quantile(self, u: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return mean + scale Phi^-1(u)."""
         return mean + scale * ndtri(u)
 
-    def moments_within(
-        self, lower: Values, upper: Values, mean: Values, scale: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return the moments of the truncated normal: the closed form, where it does not cancel."""
-        lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, mean, scale)
+        lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, *theta)
         a, b = (lower - mean) / scale, (upper - mean) / scale
         hard = (jnp.maximum(a, -b) > FAR) | (b - a < NARROW)
-        # Each way is kept away from what only the other can do.
-        closed = _truncated_normal(jnp.where(hard, -1.0, a), jnp.where(hard, 1.0, b))
+        # Each formula gets harmless arguments where the other is used.
+        closed = _truncated_normal(jnp.where(hard, -1.0, a), jnp.where(hard, 1.0, b), kind)
         summed = _summed_normal(jnp.where(hard, a, 0.0), jnp.where(hard, b, NARROW))
         centre, spread = (jnp.where(hard, s, c) for s, c in zip(summed, closed, strict=True))
         return mean + scale * centre, scale**2 * spread
 
-    def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], mean: Values, scale: Values
-    ) -> Float[Array, "*#batch"]:
+    def sample(self, key: Array, shape: tuple[int, ...], mean: Batch, scale: Batch) -> Batch:
         """Return normal draws."""
         return mean + scale * jax.random.normal(key, shape, float)
 
@@ -95,59 +86,40 @@ class StudentT(Likelihood):
     log P(Y >= 6) = -5.37
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
+    parameters = (
         Parameter("location", "identity", "mean"),
         Parameter("scale", "exp", "scale"),
         Parameter("df", "exp_above_one", "shape"),
     )
-    support: ClassVar[Support] = REAL
-    rescale: ClassVar = "affine"
+    support = REAL
+    rescale = "affine"
 
-    def log_density(
-        self, y: Values, location: Values, scale: Values, df: Values
-    ) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, location: Batch, scale: Batch, df: Batch) -> Batch:
         """Return log f(t) - log(scale) at t = (y - location) / scale."""
         return log_student((y - location) / scale, df) - jnp.log(scale)
 
-    def log_cdf(
-        self, y: Values, location: Values, scale: Values, df: Values
-    ) -> Float[Array, "*#batch"]:
-        """Return log P(T <= t)."""
-        return self.log_tails(y, location, scale, df)[0]
-
-    def log_survival(
-        self, y: Values, location: Values, scale: Values, df: Values
-    ) -> Float[Array, "*#batch"]:
-        """Return log P(T > t)."""
-        return self.log_tails(y, location, scale, df)[1]
-
-    def log_tails(
-        self, y: Values, location: Values, scale: Values, df: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def log_tails(self, y: Batch, location: Batch, scale: Batch, df: Batch) -> Pair:
         """Return both tails of T at t = (y - location) / scale."""
         return log_student_tails((y - location) / scale, df)
 
-    def mean(self, location: Values, scale: Values, df: Values) -> Float[Array, "*#batch"]:
+    def mean(self, location: Batch, scale: Batch, df: Batch) -> Batch:
         """Return the location; there is no mean unless df > 1."""
         # The link's 1 + exp(f) is rounded to 1 where f is far below zero.
         return jnp.where(jnp.asarray(df) >= 1, location, jnp.nan) + jnp.zeros_like(scale)
 
-    def variance(self, location: Values, scale: Values, df: Values) -> Float[Array, "*#batch"]:
+    def variance(self, location: Batch, scale: Batch, df: Batch) -> Batch:
         """Return scale^2 df / (df - 2), infinite unless df > 2."""
         df = jnp.asarray(df)
         finite_variance = jnp.square(scale) * df / jnp.where(df > 2, df - 2.0, 1.0)
         return jnp.where(df > 2, finite_variance, jnp.inf) + jnp.zeros_like(location)
 
-    def moments_within(
-        self, lower: Values, upper: Values, location: Values, scale: Values, df: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds: a closed form where there is one bound, else the integral.
 
         The variance is infinite where either side is open and df is not above 2.
         """
-        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, location, scale, df)
-        location, scale, df = theta
-        both = super().moments_within(lower, upper, *theta)
+        lower, upper, location, scale, df = jnp.broadcast_arrays(lower, upper, *theta)
+        both = super().moments_within(lower, upper, *theta) if kind is None else (location, scale)
         above, below = jnp.isinf(upper), jnp.isinf(lower)
         end = jnp.where(above, lower - location, location - upper) / scale
         # Mirrored, an upper bound is a lower one.
@@ -158,13 +130,8 @@ class StudentT(Likelihood):
         return mean, jnp.where(above & below, self.variance(*theta), spread)
 
     def sample(
-        self,
-        key: Key[Array, ""],
-        shape: tuple[int, ...],
-        location: Values,
-        scale: Values,
-        df: Values,
-    ) -> Float[Array, "*#batch"]:
+        self, key: Array, shape: tuple[int, ...], location: Batch, scale: Batch, df: Batch
+    ) -> Batch:
         """Return draws of Student's t."""
         return location + scale * jax.random.t(key, df, shape, float)
 
@@ -174,9 +141,7 @@ class StudentT(Likelihood):
         return float(np.median(values)), spread(values), 5.0
 
 
-def _student_beyond(
-    a: Float[Array, "*#batch"], df: Float[Array, "*#batch"]
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def _student_beyond(a: Batch, df: Batch) -> Pair:
     """Return mean and variance of Student's T given T >= a.
 
     With g(t) = df / (df - 1) (1 + t^2 / df) f(t), whose slope is -t f(t), the mean is
@@ -187,46 +152,35 @@ def _student_beyond(
     log_ratio = log_student(a, df) - log_student_tails(a, df)[1] + jnp.log1p(a**2 / df)
     mean = df / less * jnp.exp(log_ratio)
     spread = (less * a * mean + df) / jnp.where(two, df - 2.0, 1.0) - mean**2
-    return (
-        jnp.where(some, mean, jnp.inf),
-        jnp.where(two, jnp.maximum(spread, 0.0), jnp.inf),
-    )
+    return jnp.where(some, mean, jnp.inf), jnp.where(two, jnp.maximum(spread, 0.0), jnp.inf)
 
 
-def _truncated_normal(
-    a: Float[Array, "*#batch"], b: Float[Array, "*#batch"]
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def _truncated_normal(a: Batch, b: Batch, kind: Kind) -> Pair:
     """Return p_a - p_b and 1 + a p_a - b p_b - (p_a - p_b)^2, the moments between a and b.
 
     p is the standard normal density at a bound over the mass between the bounds.
     """
-    log_mass = Gaussian().log_likelihood(a, b, jnp.zeros(()), jnp.ones(()))
+    mass = log_mass(Gaussian(), a, b, jnp.zeros(()), jnp.ones(()), kind=kind)
     bounds = []
     for bound in (a, b):
         z = jnp.where(jnp.isfinite(bound), bound, 0.0)
-        weight = jnp.exp(-0.5 * z**2 - HALF_LOG_2PI - log_mass)
+        weight = jnp.exp(-0.5 * z**2 - HALF_LOG_2PI - mass)
         bounds.append((z, jnp.where(jnp.isfinite(bound), weight, 0.0)))
     (a, p), (b, q) = bounds
     return p - q, 1.0 + a * p - b * q - (p - q) ** 2
 
 
-def _summed_normal(
-    a: Float[Array, "*#batch"], b: Float[Array, "*#batch"]
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def _summed_normal(a: Batch, b: Batch) -> Pair:
     """Return the same far out or where a and b nearly meet, by Gauss-Legendre quadrature.
 
-    The density falls from the end that is nearer to nought like exp(-end t - t^2 / 2), and is
+    The density falls from the end that is nearer to zero like exp(-end t - t^2 / 2), and is
     integrated as far as it is above 1e-16 of what it is there.
     """
     turned = -b > a
     end, other = jnp.where(turned, -b, a), jnp.where(turned, -a, b)
     ahead = jnp.maximum(end, 0.0)
     width = jnp.minimum(other - end, 74.0 / (ahead + jnp.sqrt(ahead**2 + 74.0)))
-    nodes, weights = np.polynomial.legendre.leggauss(MOMENT_NODES)
-    place = (-1,) + (1,) * jnp.ndim(a)
-    t = 0.5 * width * jnp.asarray(1.0 + nodes).reshape(place)
-    mass = jnp.asarray(weights).reshape(place) * jnp.exp(-t * (end + 0.5 * t))
-    mass = mass / jnp.sum(mass, axis=0)
-    step = jnp.sum(mass * t, axis=0)
-    mean = end + step
-    return jnp.where(turned, -mean, mean), jnp.sum(mass * (t - step) ** 2, axis=0)
+    step, spread = moments_by_quadrature(
+        lambda t: -t * (end + 0.5 * t), jnp.zeros_like(width), width, MOMENT_NODES
+    )
+    return jnp.where(turned, -end - step, end + step), spread

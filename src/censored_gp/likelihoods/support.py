@@ -1,9 +1,12 @@
-"""Where a family's data may lie."""
+"""The set of values a datum may take, and what bounds mean on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -13,7 +16,7 @@ class Support:
     """The set of values a datum may take, from `lower` to `upper`.
 
     A continuous support does not contain its ends; a discrete one is made of the whole numbers
-    between them, ends included.
+    between them, ends included. Bounds may be arrays of numpy or of JAX.
 
     >>> COUNTS.contains([2.0, 2.5, -1.0])
     array([ True, False, False])
@@ -31,10 +34,30 @@ class Support:
     def contains(self, values: Float[np.ndarray, "*#batch"]) -> Bool[np.ndarray, "*#batch"]:
         """Return which values a datum may take. Infinities and NaN it may not."""
         values = np.asarray(values, float)
+        whole = (np.floor(values) == values) | (not self.discrete)
+        return np.isfinite(values) & whole & ~np.asarray(self.is_empty(values, values))
+
+    def round_inward(self, lower: Any, upper: Any) -> tuple[Any, Any]:
+        """Return bounds at whole numbers if the support is discrete: 2.5 to 4.5 is 3 to 4."""
+        if not self.discrete:
+            return lower, upper
+        xp = jnp if isinstance(lower, jax.Array) or isinstance(upper, jax.Array) else np
+        return xp.ceil(lower), xp.floor(upper)
+
+    def is_empty(self, lower: Any, upper: Any) -> Any:
+        """Return where no value lies between bounds that were rounded inward."""
+        nothing = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
         if self.discrete:
-            within = (values >= self.lower) & (values <= self.upper)
-            return within & np.isfinite(values) & (np.floor(values) == values)
-        return (values > self.lower) & (values < self.upper) & np.isfinite(values)
+            return nothing | (upper < self.lower) | (lower > self.upper)
+        return nothing | (upper <= self.lower) | (lower >= self.upper)
+
+    def excludes(self, lower: Any, upper: Any) -> tuple[Any, Any]:
+        """Return where the lower, and where the upper bound excludes any value at all."""
+        return lower > self.lower, upper < self.upper
+
+    def just_below(self, y: Any) -> Any:
+        """Return the largest value less than y, as far as probabilities go."""
+        return y - 1.0 if self.discrete else y
 
     def nudge(self, values: Float[np.ndarray, "*#batch"]) -> Float[np.ndarray, "*#batch"]:
         """Return the values moved inside the open interval, by a little of their own scale."""

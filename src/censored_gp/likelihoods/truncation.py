@@ -1,71 +1,98 @@
-"""Moments between bounds, from the laws that a family's is tilted to by powers of the datum.
+"""A datum between bounds: its probability, mean and variance.
 
-E[Y^m | a <= Y <= b] = E[Y^m] P_m(a <= Y <= b) / P(a <= Y <= b), where P_m has the density of Y
-times y^m / E[Y^m]. Where the interval is narrow the variance would cancel: there a sum serves.
-
-What may be known of a datum.
-
-Probabilities between bounds, from one call for all the tails that they need.
-
-It is tails that take long to compile. As elsewhere, what is not needed is replaced by what is
-harmless: an infinite bound must not make a NaN of a gradient that is multiplied by zero.
-
-Mean and variance of a count between bounds.
+Tails take long to compile, so all that are needed come from one call. An argument that is not
+needed is replaced by a harmless one: an infinite bound must not make a NaN of a gradient that is
+multiplied by zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
 
+from censored_gp.likelihoods.special.elementary import Batch, Mask, Pair
 from censored_gp.likelihoods.special.interval import (
-    LogTails,
     log_count_interval,
     log_interval,
     nodes_for_counts,
 )
 
-KINDS = ("exact", "right", "left", "interval")
-"""What an interval can be, besides missing."""
+if TYPE_CHECKING:
+    from censored_gp.likelihoods.base import Likelihood
 
-
-OPEN = KINDS[1:]
-"""Those that are not a point."""
-
-
-ONE_SIDED = ("right", "left")
-
-
-def open_kinds(lower: Any, upper: Any) -> tuple[str, ...]:
-    """Return the kinds of interval that bounds make, besides points.
-
-    A bound that no cell has comes as a plain infinite number: then there is less to compile.
-
-    >>> open_kinds(np.zeros(3), np.inf), open_kinds(np.zeros(3), np.full(3, np.inf))
-    (('right', 'left'), ('right', 'left', 'interval'))
-    """
-    absent = any(isinstance(bound, float) and np.isinf(bound) for bound in (lower, upper))
-    return ONE_SIDED if absent else OPEN
-
-
+Kind = str | None
+"""The kind that all cells have: exact, right, left or interval; None is any of them."""
 HARMLESS = (-2.0, -0.5), (-0.5, -2.0)
 """Log tails at both ends of an interval that is neither narrow nor far out."""
+ROUNDING = 1e-15
+"""The relative error of a probability, for each unit of its logarithm."""
+WORST = 1e-7
+"""The relative error of the variance above which the probabilities of counts are summed."""
+NEGLIGIBLE = 37.0
+"""Counts whose log probability is this far below the largest are left out of the sum."""
+PANELS = 12
+"""The number of pieces, each with its own Gauss nodes, into which that sum is cut."""
+NARROW = 1.5
+"""Up to this ratio of upper to lower bound the density is integrated over the interval."""
+NODES = 24
+"""The number of Gauss-Legendre nodes for that integral."""
+
+
+def where_any(
+    family: Likelihood,
+    mask: Mask,
+    term: Callable[..., Batch],
+    lower: Batch,
+    upper: Batch,
+    theta: Sequence[Batch],
+) -> Batch:
+    """Return the term where mask, 0 elsewhere; skipped at run time if there is no such cell."""
+    inside = family.support.inside
+    lower, upper = jnp.where(mask, lower, inside[0]), jnp.where(mask, upper, inside[1])
+    harmless = family.theta(*(jnp.zeros(()) for _ in theta))
+    theta = [jnp.where(mask, t, h) for t, h in zip(theta, harmless, strict=True)]
+    value = lax.cond(
+        jnp.any(mask), lambda: term(lower, upper, *theta), lambda: jnp.zeros(mask.shape)
+    )
+    return jnp.where(mask, value, 0.0)
+
+
+def log_mass(
+    family: Likelihood, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None
+) -> Batch:
+    """Return log P(lower <= Y <= upper), but 0 where the interval is a point.
+
+    `kind` "right" says that no cell has an upper bound, "left" that none has a lower one.
+    """
+    lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
+    lower, upper = family.support.round_inward(lower, upper)
+    below, above = family.support.excludes(lower, upper)
+    empty = family.support.is_empty(lower, upper)
+    open_ = (below | above) & (lower != upper) & ~empty
+
+    def term(low: Batch, high: Batch, *theta: Batch) -> Batch:
+        if kind is None:
+            return _log_between(family, open_ & below & above, low, high, *theta)
+        return family.log_likelihood(low, high, *theta, kind=kind)
+
+    return jnp.where(empty, -jnp.inf, where_any(family, open_, term, lower, upper, each))
 
 
 def bound_tails(
-    family: Any, lower: Array, upper: Array, theta: Sequence[Any]
-) -> tuple[LogTails, LogTails]:
+    family: Likelihood, lower: Batch, upper: Batch, theta: Sequence[Any]
+) -> tuple[Pair, Pair]:
     """Return both log tails just below the lower bound, and at the upper one.
 
-    A bound that excludes nothing of the support leaves a tail of nothing and one of everything.
+    A bound that excludes nothing of the support has log tails -inf and 0, or 0 and -inf.
     """
-    lower, upper, *theta = jnp.broadcast_arrays(*family.to_support(lower, upper), *theta)
-    _, below, above = family.knowledge(lower, upper)
+    lower, upper = family.support.round_inward(lower, upper)
+    lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+    below, above = family.support.excludes(lower, upper)
     inside = family.support.inside
     low, high = jnp.where(below, lower, inside[0]), jnp.where(above, upper, inside[1])
     # A loop, so that there is one program; an end at which nothing has a bound is passed over.
@@ -75,74 +102,87 @@ def bound_tails(
             lambda: family.log_tails(end[0], *theta),
             lambda: (jnp.zeros(low.shape), jnp.zeros(low.shape)),
         ),
-        (jnp.stack([family.just_below(low), high]), jnp.stack([below, above])),
+        (jnp.stack([family.support.just_below(low), high]), jnp.stack([below, above])),
     )
     first = jnp.where(below, cdf[0], -jnp.inf), jnp.where(below, survival[0], 0.0)
     return first, (jnp.where(above, cdf[1], 0.0), jnp.where(above, survival[1], -jnp.inf))
 
 
-def log_between(
-    family: Any, both: Bool[Array, "*#batch"], lower: Array, upper: Array, *theta: Any
-) -> Float[Array, "*#batch"]:
+def _log_between(
+    family: Likelihood, both: Mask, lower: Batch, upper: Batch, *theta: Batch
+) -> Batch:
     """Return log P(lower <= Y <= upper), where one of them is a bound or `both` are."""
     tails = bound_tails(family, lower, upper, theta)
     single = jnp.where(lower > family.support.lower, tails[0][1], tails[1][0])
     rule = log_count_interval if family.support.discrete else log_interval
 
-    def interval() -> Array:
+    def interval() -> Batch:
         inside = family.support.inside
         low, high = jnp.where(both, lower, inside[0]), jnp.where(both, upper, inside[1])
-        start = _either(both, tails[0], HARMLESS[0])
-        end = _either(both, tails[1], HARMLESS[1])
+        start, end = jax.tree.map(lambda tail, h: jnp.where(both, tail, h), tails, HARMLESS)
         value = rule(lambda y: family.log_density(y, *theta), start, end, low, high)
         return jnp.where(both, value, single)
 
     return lax.cond(jnp.any(both), interval, lambda: single)
 
 
-def _either(
-    known: Bool[Array, "*#batch"], tails: LogTails, harmless: tuple[float, float]
-) -> LogTails:
-    """Return the tails where they are known, harmless ones elsewhere."""
-    return jnp.where(known, tails[0], harmless[0]), jnp.where(known, tails[1], harmless[1])
+def moments_by_powers(
+    log_density: Callable[[Batch], Batch],
+    log_masses: Sequence[Batch],
+    log_moments: Sequence[Batch],
+    lower: Batch,
+    upper: Batch,
+) -> Pair:
+    """Return mean and variance of a positive Y given lower <= Y <= upper.
+
+    E[Y^m | a <= Y <= b] = E[Y^m] P_m(a <= Y <= b) / P(a <= Y <= b), where P_m has the density of Y
+    times y^m / E[Y^m]. ``log_masses`` are the logs of P, P_1 and P_2, ``log_moments`` those of E[Y]
+    and E[Y^2]. Between narrow bounds the variance would cancel: there the density is integrated.
+    """
+    whole, *tilted = log_masses
+    first, second = (
+        jnp.exp(moment + mass - whole) for moment, mass in zip(log_moments, tilted, strict=True)
+    )
+    narrow = (upper < NARROW * lower) & jnp.isfinite(upper)
+    low, high = jnp.where(narrow, lower, 1.0), jnp.where(narrow, upper, 1.0)
+    centre, spread = moments_by_quadrature(log_density, low, high, NODES)
+    mean = jnp.clip(jnp.where(narrow, centre, first), lower, upper)
+    return mean, jnp.where(narrow, spread, jnp.maximum(second - first**2, 0.0))
 
 
-Cells = Float[Array, "*#batch"]
+def moments_by_quadrature(
+    log_density: Callable[[Batch], Batch], lower: Batch, upper: Batch, count: int
+) -> Pair:
+    """Return mean and variance between finite bounds by Gauss-Legendre quadrature."""
+    nodes, weights = (
+        jnp.asarray(x).reshape((-1,) + (1,) * lower.ndim)
+        for x in np.polynomial.legendre.leggauss(count)
+    )
+    half = 0.5 * (upper - lower)
+    logs = log_density(lower + half * (1.0 + nodes))
+    weight = weights * jnp.exp(logs - jnp.max(logs, axis=0))
+    weight = weight / jnp.sum(weight, axis=0)
+    # About the middle of the interval, which may be many widths away from zero.
+    centre = jnp.sum(weight * nodes, axis=0)
+    spread = jnp.sum(weight * (nodes - centre) ** 2, axis=0)
+    return lower + half * (1.0 + centre), half**2 * spread
 
 
-Moments = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
+def moments_of_counts(
+    log_density: Callable[[Batch], Batch],
+    lower: Batch,
+    upper: Batch,
+    log_masses: Sequence[Batch],
+    log_factorial: Sequence[Batch],
+    mode: Batch,
+    curvature: Callable[[Batch], Batch],
+) -> Pair:
+    """Return mean and variance of a count between bounds, from its factorial moments.
 
-
-ROUNDING = 1e-15
-"""Relative error of a probability for each unit of its logarithm."""
-
-
-WORST = 1e-7
-"""Relative error of the variance above which counts are added up."""
-
-
-NEGLIGIBLE = 37.0
-"""Fall of a log probability after which what follows does not matter."""
-
-
-PANELS = 12
-
-
-def moments_between(
-    log_mass: Callable[[Cells], Cells],
-    lower: Cells,
-    upper: Cells,
-    log_masses: Sequence[Cells],
-    log_factorial: tuple[Cells, Cells],
-    mode: Cells,
-    curvature: Callable[[Cells], Cells],
-) -> Moments:
-    """Return mean and variance of a count within bounds from its factorial moments.
-
-    E[Y | .] = E[Y] P(Y' in bounds - 1) / P(Y in bounds), and E[Y (Y - 1) | .] likewise: these are
-    the logs of all. Far out, where bounds leave a narrow part of a large count, the variance is a
-    small difference of large squares; there the probabilities about the likeliest count are added
-    up, whose logs have their peak at `mode` and the given `curvature`.
+    E[Y | .] = E[Y] P(Y' in bounds - 1) / P(Y in bounds), and E[Y (Y - 1) | .] likewise: the
+    arguments are the logs of all of these. Far out, where bounds leave a narrow part of a large
+    count, the variance is a small difference of large squares; there the probabilities are summed
+    about `mode`, where their logs have their peak and the given `curvature`.
     """
     first, second = (
         jnp.exp(moment + mass - log_masses[0])
@@ -155,24 +195,24 @@ def moments_between(
     hard = (low < high) & (lost > WORST * variance)
     summed = lax.cond(
         jnp.any(hard),
-        lambda: _added_up(log_mass, low, high, jnp.clip(mode, low, high), curvature),
+        lambda: _summed(log_density, low, high, jnp.clip(mode, low, high), curvature),
         lambda: (mean, variance),
     )
     mean, variance = (jnp.where(hard, s, c) for s, c in zip(summed, (mean, variance), strict=True))
     return jnp.where(low == high, low, mean), jnp.where(low == high, 0.0, variance)
 
 
-def _added_up(
-    log_mass: Callable[[Cells], Cells],
-    low: Cells,
-    high: Cells,
-    peak: Cells,
-    curvature: Callable[[Cells], Cells],
-) -> Moments:
+def _summed(
+    log_density: Callable[[Batch], Batch],
+    low: Batch,
+    high: Batch,
+    peak: Batch,
+    curvature: Callable[[Batch], Batch],
+) -> Pair:
     """Return the moments by sums over the counts that matter, relative to the likeliest one."""
     bend = curvature(peak)
     # All three in one call: less to compile.
-    around = log_mass(jnp.maximum(jnp.stack([peak, peak - 1.0, peak + 1.0]), 0.0))
+    around = log_density(jnp.maximum(jnp.stack([peak, peak - 1.0, peak + 1.0]), 0.0))
     here, ends = around[0], []
     for side, beside in ((-1.0, around[1]), (1.0, around[2])):
         # Where slope t + bend t^2 / 2 is the fall that is negligible.
@@ -183,55 +223,8 @@ def _added_up(
     start, number = ends[0], ends[1] - ends[0] + 1.0
     edges = jnp.stack([jnp.floor(number * i / PANELS) for i in range(PANELS + 1)])
     points, weights = nodes_for_counts(start + edges[:-1], edges[1:] - edges[:-1])
-    weights = weights * jnp.exp(log_mass(points) - here)
+    weights = weights * jnp.exp(log_density(points) - here)
     weights = weights / jnp.sum(weights, axis=(0, 1))
     step = jnp.sum(weights * (points - peak), axis=(0, 1))
     spread = jnp.sum(weights * (points - peak - step) ** 2, axis=(0, 1))
     return peak + step, spread
-
-
-NARROW = 1.5
-"""Upper over lower bound up to which the density is summed over the interval."""
-
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
-
-
-def moments_by_powers(
-    log_density: Callable[[Array], Array],
-    log_masses: Sequence[Float[Array, "*#batch"]],
-    log_moments: Sequence[Float[Array, "*#batch"]],
-    lower: Float[Array, "*#batch"],
-    upper: Float[Array, "*#batch"],
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
-    """Return mean and variance of a positive Y given lower <= Y <= upper.
-
-    ``log_masses`` are those of the interval under the law itself and as tilted by Y and by Y^2,
-    ``log_moments`` the logs of E[Y] and E[Y^2].
-    """
-    whole, *tilted = log_masses
-    first, second = (
-        jnp.exp(moment + mass - whole) for moment, mass in zip(log_moments, tilted, strict=True)
-    )
-    narrow = (upper < NARROW * lower) & jnp.isfinite(upper)
-    low, high = jnp.where(narrow, lower, 1.0), jnp.where(narrow, upper, 1.0)
-    centre, spread = _summed(log_density, low, high)
-    mean = jnp.clip(jnp.where(narrow, centre, first), lower, upper)
-    return mean, jnp.where(narrow, spread, jnp.maximum(second - first**2, 0.0))
-
-
-def _summed(
-    log_density: Callable[[Array], Array],
-    lower: Float[Array, "*#batch"],
-    upper: Float[Array, "*#batch"],
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
-    """Return both moments by Gauss-Legendre quadrature over the interval."""
-    place = jnp.asarray(NODES).reshape((-1,) + (1,) * lower.ndim)
-    half = 0.5 * (upper - lower)
-    logs = log_density(lower + half * (1.0 + place))
-    weight = jnp.exp(logs - jnp.max(logs, axis=0)) * jnp.asarray(WEIGHTS).reshape(place.shape)
-    weight = weight / jnp.sum(weight, axis=0)
-    # About the middle of the interval, which may be many widths away from zero.
-    centre = jnp.sum(weight * place, axis=0)
-    spread = jnp.sum(weight * (place - centre) ** 2, axis=0)
-    return lower + half * (1.0 + centre), half**2 * spread

@@ -1,17 +1,17 @@
-"""Families of fractions and of yes or no."""
+"""Families between 0 and 1: Beta for fractions, Bernoulli for yes or no."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, Values, finite, spread
+from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
 from censored_gp.likelihoods.special.beta import log_beta_tails, log_odds_kernel
-from censored_gp.likelihoods.support import BINARY, UNIT, Support
+from censored_gp.likelihoods.special.elementary import Batch, Pair
+from censored_gp.likelihoods.support import BINARY, UNIT
+from censored_gp.likelihoods.truncation import Kind
 
 
 class Beta(Likelihood):
@@ -26,51 +26,34 @@ class Beta(Likelihood):
     log P(Y <= 0.001) = -20.72
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("odds", "exp", "mean"),
-        Parameter("precision", "exp", "scale"),
-    )
-    support: ClassVar[Support] = UNIT
+    parameters = (Parameter("odds", "exp", "mean"), Parameter("precision", "exp", "scale"))
+    support = UNIT
 
-    def log_density(self, y: Values, odds: Values, precision: Values) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, odds: Batch, precision: Batch) -> Batch:
         """Return (a - 1) log y + (b - 1) log(1 - y) - log B(a, b)."""
         a, b = self.shapes(odds, precision)
         rest = 1.0 - jnp.asarray(y)
         kernel = log_odds_kernel(a, b * (y / rest), 1.0 / b)
         return kernel - jnp.log(y) - jnp.log(rest)
 
-    def log_cdf(self, y: Values, odds: Values, precision: Values) -> Float[Array, "*#batch"]:
-        """Return log I_y(a, b)."""
-        return self.log_tails(y, odds, precision)[0]
-
-    def log_survival(self, y: Values, odds: Values, precision: Values) -> Float[Array, "*#batch"]:
-        """Return log I_(1-y)(b, a)."""
-        return self.log_tails(y, odds, precision)[1]
-
-    def log_tails(
-        self, y: Values, odds: Values, precision: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def log_tails(self, y: Batch, odds: Batch, precision: Batch) -> Pair:
         """Return both tails, which are incomplete beta functions."""
         return log_beta_tails(*self.shapes(odds, precision), y, 1.0 - jnp.asarray(y))
 
-    def mean(self, odds: Values, precision: Values) -> Float[Array, "*#batch"]:
+    def mean(self, odds: Batch, precision: Batch) -> Batch:
         """Return odds / (1 + odds)."""
         return odds / (1.0 + jnp.asarray(odds)) + jnp.zeros_like(precision)
 
-    def variance(self, odds: Values, precision: Values) -> Float[Array, "*#batch"]:
+    def variance(self, odds: Batch, precision: Batch) -> Batch:
         """Return m (1 - m) / (1 + precision)."""
         return odds / jnp.square(1.0 + jnp.asarray(odds)) / (1.0 + jnp.asarray(precision))
 
-    def sample(
-        self, key: Key[Array, ""], shape: tuple[int, ...], odds: Values, precision: Values
-    ) -> Float[Array, "*#batch"]:
+    def sample(self, key: Array, shape: tuple[int, ...], odds: Batch, precision: Batch) -> Batch:
         """Return Beta draws, kept inside the open interval."""
         draws = jax.random.beta(key, *self.shapes(odds, precision), shape, float)
         return jnp.clip(draws, 1e-300, 1.0 - 2.0**-53)
 
-    def shapes(
-        self, odds: Values, precision: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def shapes(self, odds: Batch, precision: Batch) -> Pair:
         """Return a = precision odds / (1 + odds) and b = precision / (1 + odds)."""
         b = precision / (1.0 + jnp.asarray(odds))
         return odds * b, b
@@ -95,41 +78,39 @@ class Bernoulli(Likelihood):
     log P(Y = 1) = -0.29
     """
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("odds", "exp", "mean"),)
-    support: ClassVar[Support] = BINARY
+    parameters = (Parameter("odds", "exp", "mean"),)
+    support = BINARY
 
-    def log_density(self, y: Values, odds: Values) -> Float[Array, "*#batch"]:
+    def log_density(self, y: Batch, odds: Batch) -> Batch:
         """Return -log(1 + 1/odds) at 1 and -log(1 + odds) at 0."""
         odds = jnp.asarray(odds)
         return -jnp.log1p(jnp.where(jnp.asarray(y) > 0.5, 1.0 / odds, odds))
 
-    def log_cdf(self, y: Values, odds: Values) -> Float[Array, "*#batch"]:
+    def log_cdf(self, y: Batch, odds: Batch) -> Batch:
         """Return log P(0) at 0, 0 from 1 on."""
         y = jnp.asarray(y)
         below = jnp.where(y < 0, -jnp.inf, self.log_density(jnp.zeros(()), odds))
         return jnp.where(y < 1, below, 0.0)
 
-    def log_survival(self, y: Values, odds: Values) -> Float[Array, "*#batch"]:
+    def log_survival(self, y: Batch, odds: Batch) -> Batch:
         """Return log P(1) at 0, 0 before."""
         y = jnp.asarray(y)
         below = jnp.where(y < 0, 0.0, self.log_density(jnp.ones(()), odds))
         return jnp.where(y < 1, below, -jnp.inf)
 
-    def mean(self, odds: Values) -> Float[Array, "*#batch"]:
+    def mean(self, odds: Batch) -> Batch:
         """Return odds / (1 + odds)."""
         return odds / (1.0 + jnp.asarray(odds))
 
-    def variance(self, odds: Values) -> Float[Array, "*#batch"]:
+    def variance(self, odds: Batch) -> Batch:
         """Return odds / (1 + odds)^2."""
         return odds / jnp.square(1.0 + jnp.asarray(odds))
 
-    def moments_within(
-        self, lower: Values, upper: Values, odds: Values
-    ) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+    def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return the value itself if the bounds leave only one, else mean and variance."""
         zero, one = jnp.asarray(upper) < 1, jnp.asarray(lower) > 0
-        mean = jnp.where(zero, 0.0, jnp.where(one, 1.0, self.mean(odds)))
-        return mean, jnp.where(zero | one, 0.0, self.variance(odds))
+        mean = jnp.where(zero, 0.0, jnp.where(one, 1.0, self.mean(*theta)))
+        return mean, jnp.where(zero | one, 0.0, self.variance(*theta))
 
     def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """Return odds of 3 for a one and of 1/3 for a zero."""

@@ -1,1 +1,10 @@
-"""The linear model of coregionalization, inducing inputs, and `Model`: Eq. (4), (5)."""
+"""The model: Eq. (4), (5), and the generative algorithm.
+
+- `lmc`: the linear model of coregionalization of one parameter role, and its features;
+- `inducing`: the inducing inputs of each kernel;
+- `model`: `Design` (what the model consists of), `Model` (its hyper-parameters), `generate`;
+- `starting_values`: default kernels and starting values from the data;
+- `linalg`, `compilation`: Cholesky factors without deadlocks; how JAX is used.
+
+Later packages import from these modules; the package itself exports nothing.
+"""

@@ -1,6 +1,8 @@
-"""Cells in parts: how many a program is for, and which of them it is asked about at a time.
+"""How the package uses JAX: float64 inside only, few shapes, few BLAS threads, a cache on disk.
 
-How the package uses JAX: float64 inside only, few BLAS threads, compiled code kept on disk.
+A program takes seconds to compile and is compiled for fixed shapes. Sizes are therefore rounded up
+by one policy, :func:`bucket`, and arrays padded to them by :func:`pad`: data sets of similar size
+share programs.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 from threadpoolctl import ThreadpoolController
 
 Args = ParamSpec("Args")
@@ -26,16 +28,23 @@ Result = TypeVar("Result")
 
 
 AnyArray = Array | np.ndarray
-"""Arrays of either make: a compiled function takes both."""
+"""Arrays of JAX or numpy: a compiled function takes both."""
+
+
+Inputs = Float[AnyArray, "N C"]
+"""Rows of inputs: N rows of C columns."""
+
+
+Scalar = Float[AnyArray, ""]
+"""One number, as an array: a compiled function does not depend on its value."""
 
 
 CACHE_VARIABLE = "CENSORED_GP_CACHE"
-"""Environment variable naming the folder for what takes long to make, such as compiled programs;
-``0`` keeps none."""
+"""Environment variable that names the folder of compiled programs; ``0`` means none."""
 
 
 LARGE_MATRIX = 1500
-"""Order of a matrix above which a second BLAS thread pays even on a busy machine."""
+"""Matrices of a larger order are worth a second BLAS thread, even on a busy machine."""
 
 
 QUICKER_TO_COMPILE = {
@@ -43,16 +52,12 @@ QUICKER_TO_COMPILE = {
     "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False,
 }
-"""Options by which programs compile in half the time and run as fast: most of what they do is done
-by libraries that are compiled already."""
+"""These options halve the time to compile; programs run as fast, as BLAS and LAPACK do the work."""
 
 
 @functools.cache
 def compiler_options() -> dict[str, Any]:
-    """Return those options that this release of the compiler knows.
-
-    Who has chosen one of them for the whole process keeps it.
-    """
+    """Return the options that this release of XLA knows and ``XLA_FLAGS`` does not set."""
     chosen = os.environ.get("XLA_FLAGS", "")
     wanted = {name: value for name, value in QUICKER_TO_COMPILE.items() if name not in chosen}
     if _are_known(wanted):
@@ -61,7 +66,7 @@ def compiler_options() -> dict[str, Any]:
 
 
 def _are_known(options: dict[str, Any]) -> bool:
-    """Whether the compiler knows options; it says so only when they are used."""
+    """Whether XLA accepts the options; it can be found out only by compiling with them."""
     try:
         with jax.ensure_compile_time_eval():
             jax.jit(lambda x: x, compiler_options=options)(0.0)
@@ -73,7 +78,7 @@ def _are_known(options: dict[str, Any]) -> bool:
 def _when_called(
     make: Callable[..., Any], function: Callable[Args, Result], **choices: Any
 ) -> Callable[Args, Result]:
-    """Compile a function by ``make``, which is called at the first call: importing stays quick."""
+    """Delay ``make`` (a kind of jit) until the first call, to keep imports fast."""
 
     @functools.cache
     def program() -> Any:
@@ -87,16 +92,16 @@ def _when_called(
 
 
 def compiled(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Compile a function of arrays and other things at its first call for each of their shapes."""
+    """Compile a function whose arguments may hold other things than arrays (`eqx.filter_jit`)."""
     return _when_called(eqx.filter_jit, function)
 
 
 def compiled_for_arrays(
     function: Callable[Args, Result], static: tuple[str, ...] = ()
 ) -> Callable[Args, Result]:
-    """Compile a function of trees of arrays, but for the ``static`` arguments, by name.
+    """Compile a function of pytrees of arrays; arguments named in ``static`` may be anything.
 
-    To call it takes a third of the time of what :func:`compiled` returns.
+    A call takes a third of the time of a call of what :func:`compiled` returns.
     """
     return _when_called(jax.jit, function, static_argnames=static)
 
@@ -110,17 +115,11 @@ def float64() -> Iterator[None]:
 
 def in_float64(function: Callable[Args, Result]) -> Callable[Args, Result]:
     """Run a function inside :func:`float64`."""
-
-    @functools.wraps(function)
-    def wrapped(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        with jax.enable_x64(True):
-            return function(*args, **kwargs)
-
-    return wrapped
+    return float64()(function)
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for what takes long to make, or None where the user wants none."""
+    """Return the folder of compiled programs, or None where the user wants none."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen is not None:
         return None if chosen in {"", "0"} else Path(chosen)
@@ -130,7 +129,7 @@ def cache_folder() -> Path | None:
 
 @functools.cache
 def keep_compiled_programs() -> None:
-    """Keep compiled programs on disk, unless the host program has chosen its own folder."""
+    """Cache compiled programs on disk, unless the host program has chosen its own folder."""
     folder = cache_folder()
     if folder is None or jax.config.values.get("jax_compilation_cache_dir") is not None:
         return
@@ -152,7 +151,7 @@ def _blas() -> ThreadpoolController:
 
 @contextlib.contextmanager
 def blas_threads_for(order: int) -> Iterator[None]:
-    """Use one BLAS thread for matrices of small order: more only wait for each other."""
+    """Use one BLAS thread for matrices of small order, where more only wait for each other."""
     if order > LARGE_MATRIX:
         yield
         return
@@ -160,27 +159,49 @@ def blas_threads_for(order: int) -> Iterator[None]:
         yield
 
 
-def bucket(size: int, smallest: int = 8, steps: int = 8) -> int:
-    """Round a size up to one of few values (at most 1/8 more), so that programs are shared.
+INDUCING_STEPS = ((32, 8), (128, 16), (264, 24))
+"""Numbers of inducing inputs up to the first figure are rounded up to multiples of the second."""
 
-    There are so many ``steps`` from one power of two to the next.
+
+def bucket(size: int, of: Literal["rows", "cells", "inducing", "predictions"] = "rows") -> int:
+    """Round a size up to one of few values, so that data sets of similar size share programs.
+
+    - rows: 8 sizes between powers of two;
+    - cells of one kind in a fit: 2 sizes, from 512 on 4. How many cells are censored is chance,
+      and must not decide what is compiled;
+    - inducing inputs: finer, as time grows with the cube of their number; the 24 hours of a day and
+      the 168 of a week are sizes;
+    - cells or rows of a prediction: powers of four, from 1024 on of two, as a pass over few cells
+      takes no time.
 
     >>> [bucket(n) for n in (3, 8, 100, 732)]
     [8, 8, 104, 768]
-    >>> bucket(732, steps=2)
-    768
+    >>> [bucket(n, "inducing") for n in (2, 24, 40, 168, 250, 300)]
+    [8, 24, 48, 168, 264, 304]
+    >>> [bucket(n, "predictions") for n in (1, 17, 1000, 1025)]
+    [16, 64, 1024, 2048]
     """
-    if size <= smallest:
-        return smallest
-    step = max(smallest, 2 ** int(np.log2(size)) // steps)
-    return -(-size // step) * step
+    if of == "predictions":
+        digits = max(size - 1, 15).bit_length()
+        return 1 << (digits + digits % 2 if size <= 1024 else digits)
+    finer = [step for most, step in INDUCING_STEPS if of == "inducing" and size <= most]
+    steps = {"rows": 8, "cells": 2 if size < 512 else 4, "inducing": 16}[of]
+    step = finer[0] if finer else max(8, 2 ** (max(size, 1).bit_length() - 1) // steps)
+    return max(8, -(-size // step) * step)
+
+
+def pad(array: Shaped[np.ndarray, "..."], room: int, axis: int = 0) -> Shaped[np.ndarray, "..."]:
+    """Repeat the last entry of an axis ``room`` times."""
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, room)
+    return np.pad(array, widths, "edge")
 
 
 def shapes(total: int, most: int) -> tuple[int, list[slice]]:
-    """Return how many cells a program is for, and the cells that are asked of it at a time.
+    """Return the size of a program for ``total`` cells, and the slices it is called with in turn.
 
-    Not more than there are, unless these are very few: cells that only pad a shape take as long as
-    real ones, and another call of the same program takes no time.
+    A program of the next smaller size is called more than once instead of padding a larger one:
+    cells that only pad take as long as real ones, and another call takes no time.
 
     >>> shapes(440, 512)
     (256, [slice(0, 256, None), slice(256, 440, None)])
@@ -188,38 +209,12 @@ def shapes(total: int, most: int) -> tuple[int, list[slice]]:
     ((16, [slice(0, 5, None)]), 16)
     """
     wanted = max(1, min(total, most))
-    size = coarse(wanted)
+    size = bucket(wanted, "predictions")
     if size > wanted:
         size = max(16, size // 4 if size <= 1024 else size // 2)
-    return size, list(slices(total, size))
+    return size, slices(total, size)
 
 
-def coarse(size: int) -> int:
-    """Round a number of cells up to a power of four, from 1024 on of two: few shapes, few programs.
-
-    So few cells as there are below take no time, and a program takes seconds to compile.
-
-    >>> [coarse(n) for n in (1, 16, 17, 1000, 1025)]
-    [16, 16, 64, 1024, 2048]
-    """
-    digits = max(size - 1, 15).bit_length()
-    return 1 << (digits + digits % 2 if size <= 1024 else digits)
-
-
-def slices(size: int, most: int) -> Iterator[slice]:
-    """Yield slices that are not longer than so many.
-
-    >>> list(slices(5, 3))
-    [slice(0, 3, None), slice(3, 5, None)]
-    """
-    for start in range(0, size, most):
-        yield slice(start, min(start + most, size))
-
-
-def pad_last(cells: Float[np.ndarray, "... K"], room: int) -> Float[np.ndarray, "... P"]:
-    """Repeat the last cell.
-
-    >>> pad_last(np.array([1.0, 2.0]), 2)
-    array([1., 2., 2., 2.])
-    """
-    return np.pad(cells, [(0, 0)] * (cells.ndim - 1) + [(0, room)], "edge")
+def slices(total: int, most: int) -> list[slice]:
+    """Split ``range(total)`` into slices of at most ``most``."""
+    return [slice(start, min(start + most, total)) for start in range(0, total, most)]

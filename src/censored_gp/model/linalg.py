@@ -1,10 +1,10 @@
 """Factorising and solving, one matrix of a batch after the other.
 
-XLA hands the matrices of a batched LAPACK call to the very threads that wait for them: as many such
-calls at a time as there are cores, and the program stands still for ever (two roles with a block
-for each output, on two cores; one is enough where a process has one thread, as a
-worker may have). These functions never make a batched call, also under vmap. Their adjoints are
-written out, which is faster to compile than the general rules.
+XLA hands the matrices of a batched LAPACK call to the very threads that wait for them. With as many
+such calls at a time as there are cores the program deadlocks (two roles with a block for each
+output, on two cores; one such call, in a process of one thread). These functions never make a
+batched call, also under vmap. Their adjoints are written out, which compiles faster than the
+general rules.
 """
 
 from __future__ import annotations
@@ -106,12 +106,8 @@ def inverse_of_product(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]
 def _inverse_of_product(factor: Square) -> Square:
     """Return M' M with M = L^-1, by halves: products are quicker than solving is."""
     half = len(factor) // 2
-    first, last = (_forward(own, jnp.eye(len(own))) for own in _halves(factor, half))
+    first = _forward(factor[:half, :half], jnp.eye(half))
+    last = _forward(factor[half:, half:], jnp.eye(len(factor) - half))
     between = -last @ (factor[half:, :half] @ first)
     lower = last.T @ between
     return jnp.block([[first.T @ first + between.T @ between, lower.T], [lower, last.T @ last]])
-
-
-def _halves(matrix: Square, half: int) -> tuple[Square, Square]:
-    """Return the two blocks on the diagonal."""
-    return matrix[:half, :half], matrix[half:, half:]

@@ -8,13 +8,12 @@ and each latent function is written in whitened weights over inducing inputs of 
 
     u_{q,i}(x) = phi_q(x)' v_{q,i} + e,    phi_q(x) = L_q^-1 k_q(Z_q, x),    v ~ N(0, I),
 
-where e has the variance k_q(x, x) - |phi_q(x)|^2: nothing, when Z_q holds every distinct value.
-Outputs may have a nugget besides, which no other row and no other output shares.
+where e has the variance k_q(x, x) - |phi_q(x)|^2: zero, when Z_q holds every distinct value. The
+prior covariance of all outputs is that of Eq. (5), K = sum_q B_q (x) K_q with B_q = A_q A_q'.
 
-What every row has of its own, in no other row's likeness.
-
-Counts often scatter more than a Poisson allows: a nugget of their log rates takes that up. Without
-one a fit is too sure of itself, as its family has no other noise.
+Means may have a nugget besides: noise of the latent value that no other row and no other output
+shares. Counts often scatter more than a Poisson allows, and a nugget of the log rate is the
+Poisson-lognormal model; without one a fit is overconfident.
 """
 
 from __future__ import annotations
@@ -29,27 +28,31 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from censored_gp.kernels import Kernel
-from censored_gp.model.compilation import AnyArray
-from censored_gp.model.inducing import (
-    Inducing,
-)
+from censored_gp.model.compilation import AnyArray, Inputs, Scalar
+from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_lower, solve_lower
+
+Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
+
+
+MOST_SLOPES = 2
+"""A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
 
 
 class Nugget(eqx.Module):
-    """Independent from row to row, and from output to output: its standard deviations.
+    """Noise e ~ N(0, c(x)) of a latent value, independent over rows and outputs.
 
-    The variance may change over a cycle of time. It is then a sum of bumps, equally spaced over the
-    cycle, that add up to one where they are of equal size.
+    Its variance c may change over a cycle of time: it is then a sum of cos^2 bumps, equally spaced
+    over the cycle, which is constant where all bumps have the same size.
     """
 
     size: Float[AnyArray, "B D J"]
-    """Standard deviations at the middle of each bump; signs are free, like those of the mixing."""
+    """Standard deviations at the centre of each bump; signs are free, like those of the mixing."""
     column: int = eqx.field(static=True, default=0)
     period: float = eqx.field(static=True, default=1.0)
 
-    def bumps(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "N J"]:
-        """Return by how much each bump counts at the inputs: cos^2, and nought beyond the next."""
+    def bumps(self, inputs: Inputs) -> Float[Array, "N J"]:
+        """Return the weight of each bump at the inputs: cos^2, zero from the next centre on."""
         count = np.shape(self.size)[2]
         if count == 1:
             return jnp.ones((len(inputs), 1))
@@ -57,33 +60,15 @@ class Nugget(eqx.Module):
         apart = jnp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
         return jnp.cos(0.5 * jnp.pi * jnp.minimum(apart, 1.0)) ** 2
 
-    def variance(self, inputs: Float[AnyArray, "N C"]) -> Float[Array, "B N D"]:
-        """Return the variance at the inputs."""
+    def variance(self, inputs: Inputs) -> Float[Array, "B N D"]:
+        """Return the variance c at the inputs."""
         return jnp.einsum("nj,bdj->bnd", self.bumps(inputs), jnp.square(jnp.asarray(self.size)))
 
-    def information(
-        self, inputs: Float[AnyArray, "N C"], rows: Float[Array, "B N D"]
-    ) -> Float[Array, "B D J J"]:
-        """Return the information about the sizes, from that of each row about its variance."""
+    def information(self, inputs: Inputs, rows: Float[Array, "B N D"]) -> Float[Array, "B D J J"]:
+        """Return the Fisher information of the sizes, from that of the variance c at each row."""
         bumps, size = self.bumps(inputs), 2.0 * jnp.asarray(self.size)
         pairs = jnp.einsum("nj,nk,bnd->bdjk", bumps, bumps, rows)
         return pairs * size[..., None] * size[..., None, :]
-
-
-Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
-
-
-MOST_SLOPES = 2
-"""Hyper-parameters of one kernel up to which the features' slope in each is computed."""
-
-
-class Features(NamedTuple):
-    """What a set of inputs looks like to the latent weights, for each of B blocks."""
-
-    phi: Float[Array, "B N M"]
-    """Features of all kernels side by side, M = sum of the M_q."""
-    rest: Float[Array, "B N Q"]
-    """Variance of each kernel that its features leave out."""
 
 
 class LMC(eqx.Module):
@@ -110,13 +95,18 @@ class LMC(eqx.Module):
         return jnp.broadcast_to(jnp.asarray(self.mean).reshape(1, -1), (rows, self.mean.size))
 
     @property
-    def coregionalization(self) -> tuple[Float[Array, "B D D"], ...]:
+    def coregionalization(self) -> tuple[Float[AnyArray, "B D D"], ...]:
         """The matrices B_q = A_q A_q' of Eq. (5)."""
-        return tuple(jnp.einsum("bdr,ber->bde", a, a) for a in self.mixing)
+        return tuple(a @ a.swapaxes(1, 2) for a in self.mixing)
+
+    @property
+    def variances(self) -> tuple[Float[AnyArray, "B D"], ...]:
+        """The diagonals of B_q: the prior variance of each output that a kernel brings."""
+        return tuple((a**2).sum(axis=2) for a in self.mixing)
 
 
 def in_blocks(kernels: Kernels, blocks: int) -> Kernels:
-    """Give every block its own copy of the hyper-parameters of kernels."""
+    """Repeat the hyper-parameters of kernels, one copy for each block."""
     return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], blocks, 0), kernels)
 
 
@@ -131,7 +121,7 @@ def scale_lengthscales(kernel: Kernel, factor: float) -> Kernel:
 
 def to_free(lmc: LMC) -> LMC:
     """Replace the positive kernel hyper-parameters by their logarithms: all leaves are free."""
-    # Of numbers, never of what is traced: there is nothing to compile.
+    # In numpy, so that there is nothing to compile; it is never traced.
     return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(np.log, lmc.kernels))
 
 
@@ -140,18 +130,40 @@ def from_free(lmc: LMC) -> LMC:
     return eqx.tree_at(lambda m: m.kernels, lmc, jax.tree.map(jnp.exp, lmc.kernels))
 
 
-def positive_scale(scale: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    """Return what jitter is relative to: one, for a kernel that is zero at all rows it is given.
+def grams(kernel: Kernel, inputs: Inputs, blocks: int) -> Float[Array, "B N N"]:
+    """Return k(x, x') of one kernel in every block."""
+    gram = eqx.filter_vmap(lambda k: k(inputs, inputs), in_axes=eqx.if_array(0), axis_size=blocks)
+    return gram(kernel)
 
-    So is a line through the origin of the centred inputs, where a column is constant.
+
+def covariance(lmc: LMC, inputs: Inputs, jitter: Float[Array, ""] | float) -> Float[Array, "B P P"]:
+    """Return K = sum_q B_q (x) K_q of every block, Eq. (5), output by output (P = D N)."""
+    blocks, outputs = lmc.mean.shape
+    order = outputs * len(inputs)
+    matrix = jnp.zeros((blocks, order, order))
+    for kernel, between in zip(lmc.kernels, lmc.coregionalization, strict=True):
+        gram = grams(kernel, inputs, blocks)
+        matrix += jnp.einsum("bde,bnm->bdnem", between, gram).reshape(matrix.shape)
+    return matrix + jitter * mean_variance(matrix)[:, None, None] * jnp.eye(order)
+
+
+def mean_variance(joint: Float[Array, "B P P"]) -> Float[Array, "B"]:
+    """Return the mean of every matrix' diagonal, the scale of its jitter."""
+    return positive_scale(jnp.mean(jnp.diagonal(joint, axis1=1, axis2=2), axis=1))
+
+
+def positive_scale(scale: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return the scale of a jitter: one for a kernel that is zero at all its inputs.
+
+    A linear kernel on a constant column is such a one, as inputs are centred.
     """
     return jnp.where(scale > 0.0, scale, 1.0)
 
 
 def _kernel_blocks(
-    kernel: Kernel, inducing: Inducing, inputs: Float[AnyArray, "N C"], jitter: Float[AnyArray, ""]
+    kernel: Kernel, inducing: Inducing, inputs: Inputs, jitter: Scalar
 ) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
-    """Return k(Z, Z) with jitter, k(Z, x) and k(x, x) of one kernel, padding points neutralised."""
+    """Return k(Z, Z) with jitter, k(Z, x) and diag k(x, x) of one kernel; padding is masked."""
     mask = jnp.asarray(inducing.mask)
     # One call for both: half as much to compile.
     both = kernel(inducing.points, jnp.concatenate([inducing.points, inputs]))
@@ -164,10 +176,7 @@ def _kernel_blocks(
 
 
 def _block_features(
-    kernels: tuple[Kernel, ...],
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
+    kernels: tuple[Kernel, ...], inducing: InducingInputs, inputs: Inputs, jitter: Scalar
 ) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
     """Return phi(x) = L^-1 k(Z, x) and k_q(x, x) - |phi_q(x)|^2 for the kernels of one block.
 
@@ -188,11 +197,7 @@ def _block_features(
 
 
 def _over_blocks(
-    function: Callable[..., Any],
-    lmc: LMC,
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
+    function: Callable[..., Any], lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar
 ) -> Any:
     """Call a function of the kernels of each block; results have the blocks as leading axis."""
     # A kernel such as White has no leaves to tell the number of blocks by.
@@ -207,23 +212,62 @@ def _over_blocks(
     return over(lmc.kernels, inducing, inputs, jitter)
 
 
-def features(
-    lmc: LMC,
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
-) -> Features:
+class Features(NamedTuple):
+    """Features phi(x) of a set of inputs, for each of B blocks."""
+
+    phi: Float[Array, "B N M"]
+    """Features of all kernels side by side, M = sum of the M_q."""
+    rest: Float[Array, "B N Q"]
+    """Prior variance of each kernel that its features leave out."""
+
+
+def features(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Features:
     """Compute the features of every kernel of a role, block by block."""
     return Features(*_over_blocks(_block_features, lmc, inducing, inputs, jitter))
 
 
+def loadings(lmc: LMC, inducing: InducingInputs) -> Float[Array, "B D R M"]:
+    """Repeat the coefficients a_{d,q,i} over the features: gamma_d = m_d + sum loading phi v.
+
+    Kernels of lower rank than the largest get zeros.
+    """
+    rank = max(a.shape[2] for a in lmc.mixing)
+    wide = [jnp.pad(a, ((0, 0), (0, 0), (0, rank - a.shape[2]))) for a in lmc.mixing]
+    spread = [
+        jnp.repeat(a[..., None], len(z.mask), axis=3) for a, z in zip(wide, inducing, strict=True)
+    ]
+    return jnp.concatenate(spread, axis=3)
+
+
+def left_out_variance(lmc: LMC, rest: Float[Array, "B N Q"]) -> Float[Array, "B N D"]:
+    """Return the prior variance of gamma_d(x) that the features leave out."""
+    return jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
+
+
+class Geometry(NamedTuple):
+    """Psi of one role: gamma_d(x) = mean_d + sum_r phi(x)' (loading_{d,r} * v_r) + e + nugget."""
+
+    phi: Float[Array, "B N M"]
+    loading: Float[Array, "B D R M"]
+    mean: Float[Array, "B D"]
+    left_out: Float[Array, "B N D"]
+    """Variance of e."""
+    nugget: Float[Array, "B N D"] | None = None
+    """Variance of the nugget."""
+
+
+def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Geometry:
+    """Compute features, loadings and variances of a role that varies."""
+    phi, rest = features(lmc, inducing, inputs, jitter)
+    mean = jnp.asarray(lmc.mean)
+    nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
+    return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest), nugget)
+
+
 def left_out_covariance(
-    lmc: LMC,
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
+    lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar
 ) -> tuple[Float[Array, "B N N"], ...]:
-    """Return k_q(x, x') - phi_q(x)' phi_q(x') of every kernel, with jitter: e's covariance."""
+    """Return k_q(x, x') - phi_q(x)' phi_q(x') of every kernel: the covariance of e, with jitter."""
     phi = features(lmc, inducing, inputs, jitter).phi
     ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
     found = []
@@ -235,42 +279,29 @@ def left_out_covariance(
     return tuple(found)
 
 
-def grams(kernel: Kernel, inputs: Float[AnyArray, "N C"], blocks: int) -> Float[Array, "B N N"]:
-    """Return k(x, x') of one kernel in every block."""
-    of_block = eqx.filter_vmap(
-        lambda k: k(inputs, inputs), in_axes=eqx.if_array(0), axis_size=blocks
-    )
-    return of_block(kernel)
-
-
 def slopes_of(hyper_parameters: int) -> int:
-    """Return how many slopes are taken for kernels of at most so many hyper-parameters."""
+    """Return how many derivatives the features of such kernels get, see `MOST_SLOPES`."""
     return hyper_parameters if hyper_parameters <= MOST_SLOPES else 1
 
 
 def features_and_slopes(
-    free: LMC,
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
+    free: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar
 ) -> Float[Array, "B L N M"]:
-    """Return features, and their slopes in the first, second, ... hyper-parameter of each kernel.
+    """Return features, and their derivatives in the first, second, ... hyper-parameter of a kernel.
 
-    The hyper-parameters are the free ones. If a kernel has many, there is one slope, along all of
-    them together. Features matter up to a rotation, so this is the slope
-    L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2 of one that turns as the kernel changes: that of
-    phi' phi is right.
+    The hyper-parameters are the free ones. Features matter up to a rotation, and the derivative is
+
+        dphi = L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2,
+
+    that of features which rotate as the kernel changes; d(phi' phi) is exact.
     """
     return _over_blocks(_block_slopes, free, inducing, inputs, jitter)
 
 
 def _block_slopes(
-    free: tuple[Kernel, ...],
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
+    free: tuple[Kernel, ...], inducing: InducingInputs, inputs: Inputs, jitter: Scalar
 ) -> Float[Array, "L N M"]:
-    """Return the features of one block, and their slopes."""
+    """Return the features of one block, and their derivatives."""
 
     def matrices(free: tuple[Kernel, ...]) -> tuple[Float[Array, "M M"], Float[Array, "M N"]]:
         found = [
@@ -292,7 +323,7 @@ def _block_slopes(
 
 
 def _directions(free: tuple[Kernel, ...]) -> list[tuple[Kernel, ...]]:
-    """Return the directions of the slopes: the l-th hyper-parameter of all kernels at a time."""
+    """Return the directions of derivatives: the l-th hyper-parameter of all kernels at a time."""
     sizes = [sum(np.size(leaf) for leaf in jax.tree.leaves(kernel)) for kernel in free]
     if max(sizes) != slopes_of(max(sizes)):
         return [jax.tree.map(jnp.ones_like, free)]
@@ -300,7 +331,7 @@ def _directions(free: tuple[Kernel, ...]) -> list[tuple[Kernel, ...]]:
 
 
 def _unit(kernel: Kernel, place: int) -> Kernel:
-    """Return a kernel whose leaves are nought but for one number, if it has so many."""
+    """Return a kernel whose leaves are zero but for a one at the given place, if it exists."""
     leaves, structure = jax.tree.flatten(kernel)
     ends = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
     units = [
@@ -308,46 +339,3 @@ def _unit(kernel: Kernel, place: int) -> Kernel:
         for leaf, start in zip(leaves, ends[:-1], strict=True)
     ]
     return jax.tree.unflatten(structure, units)
-
-
-def loadings(lmc: LMC, inducing: tuple[Inducing, ...]) -> Float[Array, "B D R M"]:
-    """Spread the coefficients a_{d,q,i} over the features: gamma_d = m_d + sum loading phi v.
-
-    Kernels of lower rank than the widest one get zero columns.
-    """
-    rank = max(a.shape[2] for a in lmc.mixing)
-    wide = [jnp.pad(a, ((0, 0), (0, 0), (0, rank - a.shape[2]))) for a in lmc.mixing]
-    spread = [
-        jnp.repeat(a[..., None], len(z.mask), axis=3) for a, z in zip(wide, inducing, strict=True)
-    ]
-    return jnp.concatenate(spread, axis=3)
-
-
-def left_out_variance(lmc: LMC, rest: Float[Array, "B N Q"]) -> Float[Array, "B N D"]:
-    """Return the prior variance of gamma_d(x) that the features leave out."""
-    own = jnp.stack([jnp.sum(a**2, axis=2) for a in lmc.mixing], axis=2)
-    return jnp.einsum("bnq,bdq->bnd", rest, own)
-
-
-class Geometry(NamedTuple):
-    """How the weights of one role make its parameter functions at the rows."""
-
-    phi: Float[Array, "B N M"]
-    loading: Float[Array, "B D R M"]
-    mean: Float[Array, "B D"]
-    left_out: Float[Array, "B N D"]
-    nugget: Float[Array, "B N D"] | None = None
-    """Variance that is every row's own."""
-
-
-def geometry(
-    lmc: LMC,
-    inducing: tuple[Inducing, ...],
-    inputs: Float[AnyArray, "N C"],
-    jitter: Float[AnyArray, ""],
-) -> Geometry:
-    """Compute features and loadings of a role that varies."""
-    phi, rest = features(lmc, inducing, inputs, jitter)
-    mean = jnp.asarray(lmc.mean)
-    nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
-    return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest), nugget)

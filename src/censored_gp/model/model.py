@@ -1,4 +1,4 @@
-"""The generative story: a likelihood for each output, a linear model of coregionalization per role.
+"""The model: a likelihood for each output, a linear model of coregionalization for each role.
 
 The six models of the paper are settings of :class:`Design`, not classes:
 
@@ -28,20 +28,20 @@ from censored_gp.data.observations import Observations
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import in_float64
-from censored_gp.model.inducing import Inducing, greedy_inducing, pad_inducing
+from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
 from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
 
 MOST_LATENT = 3
-"""Latent functions of a kernel, where no rank was chosen."""
+"""A kernel has at most this many latent functions where no rank was chosen."""
 
 
 MARGIN = 100.0
-"""How many times as much may be left out where lengthscales are halved: that by which it grows
-there, even for a kernel as rough as the Matern 5/2."""
+"""Halving the lengthscales multiplies the variance that inducing inputs leave out by at least this
+factor, even for a kernel as rough as the Matern 5/2."""
 
 
 class Cycle(NamedTuple):
-    """Over what the nugget of a mean may change: bumps of one, for one that is the same always."""
+    """The cycle over which the nugget of a mean may change; one bump is a constant nugget."""
 
     column: int = 0
     period: float = 1.0
@@ -50,7 +50,7 @@ class Cycle(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """What the model consists of, before any data: likelihoods, kernels and couplings by role."""
+    """What a model consists of: likelihoods, kernels and couplings by role."""
 
     likelihoods: tuple[Likelihood, ...]
     kernels: dict[str, tuple[Kernel, ...]]
@@ -58,10 +58,10 @@ class Design:
     coupled: bool | Mapping[str, bool] = True
     """Whether outputs share latent functions, for all roles or by role."""
     rank: int | Mapping[str, int | Sequence[int]] | None = None
-    """R_q of every kernel, or by role (one, or one for each kernel); None: as many as outputs, at
-    most `MOST_LATENT`."""
+    """R_q of every kernel, or by role (one number, or one for each kernel). None: as many as there
+    are outputs, at most `MOST_LATENT`."""
     nugget: Cycle | None = None
-    """Over which means of families that ask for it have a part that is every row's own."""
+    """Cycle of the nuggets of means, for the families that ask for one; None: no nuggets."""
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""
@@ -76,8 +76,8 @@ class Design:
         each = list(given) if isinstance(given, Sequence) else [given] * count
         if len(each) != count:
             raise ValueError(
-                f"rank: found {each} for the role {role!r}, which has {count} kernel(s). Accepted "
-                "is one whole number, or one for each kernel."
+                f"`rank` of the role {role!r} must be one integer, or one for each of its {count} "
+                f"kernel(s), got {each}."
             )
         return tuple(min(outputs, MOST_LATENT if rank is None else rank) for rank in each)
 
@@ -98,39 +98,34 @@ class Design:
 
 
 class Units(eqx.Module):
-    """The unit each output is computed in: y = shift + scale * (y in that unit)."""
+    """Model units of each output: y = shift + scale * (y in model units)."""
 
     shift: Float[np.ndarray, "D"]
     scale: Float[np.ndarray, "D"]
 
     def apply(self, observations: Observations) -> Observations:
-        """Express bounds in these units."""
+        """Return the observations with bounds in model units."""
         lower = (observations.lower - self.shift) / self.scale
         upper = (observations.upper - self.shift) / self.scale
         return dataclasses.replace(observations, lower=lower, upper=upper)
 
 
 def choose_units(likelihoods: tuple[Likelihood, ...], values: Float[np.ndarray, "N D"]) -> Units:
-    """Choose units from what was observed (bounds included), never from the truth behind it."""
+    """Choose model units from the observed values, those of censored cells included."""
     shift, scale = np.zeros(len(likelihoods)), np.ones(len(likelihoods))
     for d, likelihood in enumerate(likelihoods):
         seen = values[np.isfinite(values[:, d]), d]
         if likelihood.rescale == "affine":
-            shift[d], scale[d] = seen.mean(), _spread(seen)
+            spread, largest = float(seen.std()), float(np.abs(seen).max())
+            constant = spread <= 1e-8 * largest
+            shift[d], scale[d] = seen.mean(), max(largest, 1.0) if constant else spread
         elif likelihood.rescale == "scale":
             scale[d] = np.exp(np.log(seen[seen > 0]).mean()) if np.any(seen > 0) else 1.0
     return Units(shift, scale)
 
 
-def _spread(values: Float[np.ndarray, "K"]) -> float:
-    """Return a positive scale for values that may all be equal."""
-    spread = float(values.std())
-    floor = 1e-8 * float(np.abs(values).max())
-    return spread if spread > floor else max(float(np.abs(values).max()), 1.0)
-
-
 class Model(eqx.Module):
-    """Hyper-parameters of every role, with the likelihoods: all that defines p(y)."""
+    """Hyper-parameters of every role and the likelihoods of the outputs: all that defines p(y)."""
 
     priors: dict[str, LMC]
     likelihoods: tuple[Likelihood, ...]
@@ -138,18 +133,18 @@ class Model(eqx.Module):
 
 def choose_inducing(
     model: Model, inputs: Float[np.ndarray, "N C"], tolerance: float, most: int
-) -> dict[str, tuple[Inducing, ...]]:
+) -> dict[str, InducingInputs]:
     """Pick the inducing inputs of every kernel of every role.
 
-    They are picked for lengthscales half as long as the model's, with a tolerance that is
-    `MARGIN` times as large: at the model's own lengthscales they stay within the tolerance itself,
-    and a fit that shortens them goes on for a while before they are too few.
+    They are picked for lengthscales half as long, with a tolerance `MARGIN` times as large: at the
+    model's own lengthscales they are within the tolerance, and they last for a while in a fit that
+    shortens the lengthscales.
     """
     tolerance, chosen = MARGIN * tolerance, {}
     for role, lmc in model.priors.items():
         shortest = [jax.tree.map(lambda leaf: leaf.min(axis=0), k) for k in lmc.kernels]
         chosen[role] = tuple(
-            pad_inducing(greedy_inducing(scale_lengthscales(k, 0.5), inputs, tolerance, most))
+            Inducing.padded(greedy_inducing(scale_lengthscales(k, 0.5), inputs, tolerance, most))
             for k in shortest
         )
     return chosen
@@ -183,7 +178,7 @@ def prior_draw(
 def _draw_role(
     key: Key[Array, ""],
     lmc: LMC,
-    inducing: tuple[Inducing, ...],
+    inducing: InducingInputs,
     inputs: Float[np.ndarray, "N C"],
     jitter: float,
 ) -> Float[Array, "N D"]:

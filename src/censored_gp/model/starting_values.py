@@ -1,9 +1,10 @@
-"""Kernels for someone who has not chosen any: they decide more than the likelihood does.
+"""Default kernels, starting values, and the `Design` that settings ask for.
 
-A time column gets a part for every cycle that its spacing resolves and its span repeats (day, week,
-year) and a slow part; every other column a smooth part of its own. Inputs without a time get one
-smooth part over all columns together. Parameters other than means get the simpler half of this.
-Means may get one more part over time, faster or slower, if the observations ask for it.
+They decide more than the likelihood does. A time column gets a periodic kernel for every cycle that
+its spacing resolves and its span repeats (day, week, year) and a slow kernel; every other column
+gets a smooth kernel of its own. Inputs without a time get one smooth kernel over all columns. Roles
+other than means get the simpler half of this. A fit may add one more kernel of time to the means
+(see `inference.model_search`).
 """
 
 from __future__ import annotations
@@ -23,44 +24,59 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.model.lmc import LMC, Nugget, in_blocks
 from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
 
+ROLES = ("mean", "scale", "shape")
+
+
 HOURS = {"day": 24.0, "week": 168.0, "year": 8766.0}
 
 
 STEPS_PER_CYCLE = 4
-"""A cycle is resolved by at least this many observations of it, ..."""
+"""A cycle is resolved if it has at least this many observations."""
 
 
 REPEATS = 2
-"""... and known to repeat if the data span it this often."""
+"""A cycle is known to repeat if the data span it at least this often."""
 
 
 SLOW_PARTS = 8
-"""The slow part starts with a lengthscale of the span over this."""
+"""The slow kernel of time starts with a lengthscale of the span divided by this."""
 
 
 FAST_STEPS = 4
-"""A fast part starts with a lengthscale of so many steps, ..."""
+"""A fast kernel of time starts with a lengthscale of at least this many spacings."""
 
 
 LENGTHS_CARRIED = 2
-"""... more if there are more than so many lengthscales for each inducing input (which then carry
-five sixths of its variance), ..."""
+"""Inducing inputs are at most this many lengthscales of a fast kernel apart: they then carry five
+sixths of its variance."""
 
 
 FASTER = 4
-"""... where the slow part is at least so many times as long."""
+"""A fast kernel is worth a try where the slow one is at least this many times as long."""
 
 
 MOST_BUMPS = 8
-"""Parts of a cycle whose nuggets differ, ..."""
+"""The nugget of a mean has at most this many bumps over its cycle."""
 
 
 LEAST_BUMPS = 3
-"""... with fewer of which there is no cycle to speak of; ..."""
+"""A nugget with fewer bumps is constant, as they could not follow a cycle."""
 
 
 ROWS_A_BUMP = 80
-"""... each with at least so many rows to tell its size from."""
+"""Each bump of a nugget has at least this many rows, to learn its size from."""
+
+
+CELLS_IN_DOUBT = 10
+"""With fewer observed cells for each coefficient, a model of rank one is tried as well."""
+
+
+SMALL_SPREAD = 0.3
+"""The latent functions that are not means start with this standard deviation."""
+
+
+NUGGET = 0.3
+"""A nugget starts with this standard deviation, relative to that of the mean's latent function."""
 
 
 def default_kernels(
@@ -79,10 +95,10 @@ def default_kernels(
 
 
 def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list[Kernel]:
-    """Return the cycles of a time column and a slow part; but for means only the shortest cycle.
+    """Return periodic kernels and a slow one; for other roles than means the shortest cycle only.
 
-    An observation says far less of its noise than of its mean, and a flexible noise would make
-    itself nought wherever the mean happens to meet the data (counts of zero at night).
+    An observation says far less of its noise than of its mean, and a flexible noise would vanish
+    wherever the mean happens to meet the data (counts of zero at night).
     """
     cycles: list[Kernel] = [Periodic(period, columns=column) for period in _cycles(hours)]
     if role != "mean" and cycles:
@@ -91,7 +107,7 @@ def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list
 
 
 def _cycles(hours: Float[np.ndarray, "N"]) -> list[float]:
-    """Return the periods that the spacing of hours resolves and their span repeats."""
+    """Return the periods that the spacing of the hours resolves and their span repeats."""
     if not len(hours):
         return []
     span, step = float(np.ptp(hours)), spacing(hours)
@@ -103,9 +119,9 @@ def _cycles(hours: Float[np.ndarray, "N"]) -> list[float]:
 
 
 def default_nugget(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Cycle:
-    """Return over what a nugget of means may change: the shortest cycle of time, if there is one.
+    """Return the cycle of the nuggets of means: the shortest cycle of time, if there is one.
 
-    That is what the noise of other families has.
+    The scale of other families has the same.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
     hours = inputs[:, times[0]] if times else np.zeros(0)
@@ -119,17 +135,17 @@ def default_nugget(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Cycle:
 
 
 def _slow(hours: Float[np.ndarray, "N"]) -> float:
-    """Return the lengthscale at which a slow part of time starts."""
+    """Return the starting lengthscale of the slow kernel of time."""
     return max(float(np.ptp(hours)) / SLOW_PARTS, 2.5 * spacing(hours)) or 1.0
 
 
 def spare_kernels(
     columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
 ) -> tuple[Kernel, ...]:
-    """Return parts of the first time column of which the means may get one: fast, middling, slow.
+    """Return kernels of the first time column of which a fit may add one: fast, medium, slow.
 
-    There are none where time is too short for a fast part to differ from the slow one, or so long
-    that inducing inputs would leave too much out of any that does.
+    There are none where time is too short for a fast kernel to differ from the slow one, or so long
+    that inducing inputs would leave out too much of it.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
     if not times:
@@ -146,26 +162,14 @@ def spare_kernels(
 def freedom_of(
     kernels: Any, columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
 ) -> dict[str, Any]:
-    """Return what a fit may change of kernels that nobody has chosen, as arguments of a `Task`."""
+    """Return the arguments of a `Task` that allow a fit to change kernels nobody has chosen."""
     if kernels is not None:
         return {}
     return {"explore": True, "spare": spare_kernels(columns, inputs, most_inducing)}
 
 
-CELLS_IN_DOUBT = 10
-"""Observed cells for each coefficient, below which one latent function may predict better."""
-
-
-SMALL_SPREAD = 0.3
-"""Starting standard deviation of the latent functions that are not means."""
-
-
-NUGGET = 0.3
-"""Starting standard deviation of a nugget, in units of that of the latent function of its mean."""
-
-
 def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
-    """Return the model at its starting values, taken from what was observed (in model units)."""
+    """Return the model at starting values that are taken from observed values in model units."""
     correlation = observed_correlation(values)
     priors = {}
     for role, outputs in design.role_outputs.items():
@@ -175,19 +179,23 @@ def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
         within = correlation[np.ix_(outputs, outputs)]
         blocks = 1 if design.is_coupled(role) else len(outputs)
         ranks = design.ranks(role, len(outputs)) if blocks == 1 else (1,) * len(kernels)
-        factors = [correlation_factor(within, rank) for rank in ranks]
-        mixing = [spread[:, None] * (factor if blocks == 1 else 1.0) for factor in factors]
-        priors[role] = _starting_lmc(kernels, mixing, mean, outputs, blocks)
-        if role == "mean" and kernels:
-            nugget = _starting_nugget(design, outputs, spread, blocks)
-            priors[role] = dataclasses.replace(priors[role], nugget=nugget)
+        factors = [correlation_factor(within, rank) if blocks == 1 else 1.0 for rank in ranks]
+        # The prior variance is divided evenly among the kernels.
+        mixing = [spread[:, None] * factor / np.sqrt(len(kernels)) for factor in factors]
+        priors[role] = LMC(
+            in_blocks(kernels, blocks),
+            tuple(a.reshape(blocks, len(outputs) // blocks, -1) for a in mixing),
+            mean.reshape(blocks, -1),
+            outputs,
+            _starting_nugget(design, outputs, spread, blocks) if role == "mean" else None,
+        )
     return Model(priors, design.likelihoods)
 
 
 def starting_models(design: Design, values: Float[np.ndarray, "N D"]) -> list[Model]:
-    """Return the starting model; where cells are few for it, one of rank one before it.
+    """Return the starting model, preceded by one of rank one where observed cells are few.
 
-    A coefficient has no uncertainty of its own: many of them follow the noise of few cells.
+    Coefficients are point estimates, and many of them would follow the noise of few cells.
     """
     model = starting_model(design, values)
     widest = max((a.shape[2] for lmc in model.priors.values() for a in lmc.mixing), default=0)
@@ -198,10 +206,7 @@ def starting_models(design: Design, values: Float[np.ndarray, "N D"]) -> list[Mo
 
 
 def coefficients(model: Model) -> int:
-    """Return how many numbers say how outputs share latent functions.
-
-    Rotations of the functions of a kernel, which change nothing, do not count.
-    """
+    """Return the degrees of freedom of the mixing: coefficients less rotations of each kernel."""
     shapes = [np.shape(a) for lmc in model.priors.values() for a in lmc.mixing]
     return sum(b * (outputs * rank - rank * (rank - 1) // 2) for b, outputs, rank in shapes)
 
@@ -219,34 +224,20 @@ def _role_start(
 def _starting_nugget(
     design: Design, outputs: tuple[int, ...], spread: Float[np.ndarray, "D"], blocks: int
 ) -> Nugget | None:
-    """Return the nuggets of means: none for families that do not ask for one, and there it stays.
+    """Return the nuggets of means; those of families that ask for none are zero.
 
-    The slope in a standard deviation that is nought is nought.
+    They stay zero in a fit, as the gradient in a standard deviation of zero is zero.
     """
     asked = np.array([design.likelihoods[d].nugget for d in outputs])
-    if design.nugget is None or not asked.any():
+    if design.nugget is None or not asked.any() or not design.kernels.get("mean"):
         return None
     column, period, bumps = design.nugget
     size = np.repeat((NUGGET * spread * asked)[:, None], bumps, axis=1)
     return Nugget(size.reshape(blocks, len(outputs) // blocks, bumps), column, period)
 
 
-def _starting_lmc(
-    kernels: tuple[Kernel, ...],
-    mixing: Sequence[Float[np.ndarray, "D R"]],
-    mean: Float[np.ndarray, "D"],
-    outputs: tuple[int, ...],
-    blocks: int,
-) -> LMC:
-    """Put the outputs of a role in blocks and spread the prior variance over its kernels."""
-    shares = tuple(
-        (own / np.sqrt(len(kernels))).reshape(blocks, len(outputs) // blocks, -1) for own in mixing
-    )
-    return LMC(in_blocks(kernels, blocks), shares, mean.reshape(blocks, -1), outputs)
-
-
 def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "D D"]:
-    """Return pairwise correlations of what was observed, shrunk so that they are a start only."""
+    """Return pairwise correlations of the observed values, shrunk towards zero."""
     seen = np.isfinite(values)
     count = np.maximum(seen.sum(axis=0), 1)
     filled = np.where(seen, values, 0.0)
@@ -260,15 +251,12 @@ def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, 
 def correlation_factor(
     correlation: Float[np.ndarray, "D D"], rank: int
 ) -> Float[np.ndarray, "D R"]:
-    """Return A with A A' the best approximation of that rank, its rows of unit length."""
+    """Return A with rows of unit length, A A' the best approximation of the given rank."""
     values, vectors = np.linalg.eigh(correlation)
     kept = np.argsort(values)[::-1][:rank]
     factor = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 1e-6))
     length = np.linalg.norm(factor, axis=1, keepdims=True)
     return np.where(length > 1e-6, factor / np.maximum(length, 1e-6), 1.0 / np.sqrt(rank))
-
-
-ROLES = ("mean", "scale", "shape")
 
 
 def design_for(
@@ -277,11 +265,11 @@ def design_for(
     columns: Columns,
     inputs: Float[np.ndarray, "N C"],
 ) -> Design:
-    """Put likelihoods and kernels together as an estimator's settings say, kernels in numbers.
-
-    Inputs are looked at, outputs never.
-    """
-    _check_kernels(settings["kernels"], columns)
+    """Return the design that an estimator's settings ask for, with all kernels in numbers."""
+    # Columns that do not exist are refused in roles that are not used as well.
+    for several in kernels_by_role(settings["kernels"], ROLES, heteroscedastic=True).values():
+        for kernel in several or ():
+            kernel.resolve(columns)
     present = [p.role for likelihood in likelihoods for p in likelihood.parameters]
     wanted = kernels_by_role(settings["kernels"], present, settings["heteroscedastic"])
     kernels = {
@@ -290,7 +278,7 @@ def design_for(
         else tuple(k.resolve(columns).fill_lengthscales(inputs) for k in given)
         for role, given in wanted.items()
     }
-    # The other engines have no way to tell a nugget from what their rows share.
+    # The other engines know no nuggets.
     alone = wanted.get("mean", ()) is None and settings["engine"] == "natural"
     nugget = default_nugget(columns, inputs) if alone else None
     return Design(likelihoods, kernels, settings["coupled"], settings["rank"], nugget)
@@ -299,7 +287,7 @@ def design_for(
 def kernels_by_role(
     kernels: Any, present: Sequence[str], heteroscedastic: bool
 ) -> dict[str, tuple[Kernel, ...] | None]:
-    """Return the kernels asked for in each role; None: to be chosen, empty: the role is constant.
+    """Return the kernels of each role; None: to be chosen, empty: the role is constant.
 
     Means vary. Scales vary if heteroscedastic, shapes only if kernels are given for them by name.
     """
@@ -307,19 +295,12 @@ def kernels_by_role(
     unknown = [role for role in by_role if role not in ROLES]
     if unknown:
         raise ValueError(
-            f"kernels: found the role(s) {listed(map(str, unknown))}. Accepted are {listed(ROLES)}."
+            f"The roles of `kernels` must be {listed(ROLES)}, got {listed(map(str, unknown))}."
         )
     wanted: dict[str, Any] = {"mean": None, "scale": None, "shape": ()} | dict(by_role)
     if not heteroscedastic:
         wanted |= {"scale": (), "shape": ()}
     return {role: _as_kernels(wanted[role], role) for role in ROLES if role in present}
-
-
-def _check_kernels(kernels: Any, columns: Columns) -> None:
-    """Refuse kernels on columns that are not there, in roles that are not used as well."""
-    every = kernels_by_role(kernels, ROLES, heteroscedastic=True)
-    for kernel in (kernel for several in every.values() for kernel in several or ()):
-        kernel.resolve(columns)
 
 
 def _as_kernels(kernels: Any, role: str) -> tuple[Kernel, ...] | None:
@@ -329,7 +310,7 @@ def _as_kernels(kernels: Any, role: str) -> tuple[Kernel, ...] | None:
     good = isinstance(several, Sequence) and all(isinstance(kernel, Kernel) for kernel in several)
     if not good or isinstance(several, str) or (role == "mean" and not several):
         raise ValueError(
-            f"kernels: found {kernels!r} for role {role!r}. Accepted is a Kernel, a list of them, "
-            'a dict of these by role ("mean", "scale", "shape"), or None to have them chosen.'
+            '`kernels` must be a Kernel, a list of them, a dict of these by role ("mean", '
+            f'"scale", "shape"), or None to have them chosen, got {kernels!r} for role {role!r}.'
         )
     return tuple(several)

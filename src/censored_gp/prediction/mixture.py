@@ -17,12 +17,12 @@ from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.partial import GivenShare, given_share
+from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quantiles import Density, Tails, invert
 from censored_gp.likelihoods.special.interval import log_difference
 from censored_gp.likelihoods.support import Support
 from censored_gp.likelihoods.truncation import bound_tails
-from censored_gp.model.compilation import AnyArray, coarse, compiled, pad_last, shapes, slices
+from censored_gp.model.compilation import AnyArray, bucket, compiled, pad, shapes, slices
 
 MOST_COMPONENTS = 2**16
 """Components times cells of which a question is asked at once: the temporaries fit a cache."""
@@ -44,7 +44,8 @@ class Mixture(eqx.Module):
     mass: Float[Array, "S #K"]
     lower: Float[Array, "K"] | None = None
     upper: Float[Array, "K"] | None = None
-    """Either may be a plain infinite number: a bound that no cell has."""
+    kind: str | None = eqx.field(static=True, default=None)
+    """"right" if no cell has an upper bound, "left" if none has a lower one: less to compile."""
 
     def average(self, values: Float[Array, "S K"]) -> Float[Array, "K"]:
         """Return the mean over components."""
@@ -62,7 +63,9 @@ class Mixture(eqx.Module):
                 self.likelihood.variance(*self.theta),
             )
         else:
-            mean, variance = self.likelihood.moments_within(self.lower, self.upper, *self.theta)
+            mean, variance = self.likelihood.moments_within(
+                self.lower, self.upper, *self.theta, kind=self.kind
+            )
         centre = self.average(mean)
         return centre, self.average(variance) + self.average((mean - centre) ** 2)
 
@@ -89,8 +92,6 @@ class Mixture(eqx.Module):
         if self.lower is None or self.upper is None:
             below, above = self.likelihood.log_tails_anywhere(y, *self.theta)
             return self.log_average(below), self.log_average(above)
-        if isinstance(self.likelihood, GivenShare):
-            return self._share_curves(self.likelihood)[0](y)
         below = self.log_probability(jnp.full_like(y, -jnp.inf), y)
         next_up = jnp.floor(y) + 1.0 if self.likelihood.support.discrete else y
         above = self.log_probability(next_up, jnp.full_like(y, jnp.inf))
@@ -98,9 +99,6 @@ class Mixture(eqx.Module):
 
     def quantile(self, level: Float[Array, "K"]) -> Float[Array, "K"]:
         """Return the smallest y with P(Y <= y) >= level."""
-        if isinstance(self.likelihood, GivenShare):
-            lower, curves = jnp.asarray(self.lower), self._share_curves(self.likelihood)
-            return self.likelihood.searched_from(lower, level, *curves, lambda: self._guess(level))
         narrow = self._narrow()
         log_tails, log_density = self._curves(narrow)
         found = invert(
@@ -146,14 +144,6 @@ class Mixture(eqx.Module):
             return self.log_average(below - whole), self.log_average(above - whole)
 
         return log_tails, lambda y: self.log_average(family.log_density(y, *theta) - whole)
-
-    def _share_curves(self, family: GivenShare) -> tuple[Tails, Density]:
-        """Return the log tails and the log density of counts of which a share was seen."""
-        log_tails, log_density = family.curves_from(jnp.asarray(self.lower), *self.theta)
-        return (
-            lambda y: jax.tree.map(self.log_average, log_tails(y)),
-            lambda y: self.log_average(log_density(y)),
-        )
 
     def _guess(self, level: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
         """Return a guess at a quantile, inside the bounds if there are any, and how far off it is.
@@ -239,23 +229,16 @@ def _ask(
     likelihood: Likelihood,
     gamma: tuple[Float[AnyArray, "S K"], ...],
     mass: Float[AnyArray, "S #K"],
-    bounds: tuple[Float[AnyArray, "K"] | None, ...],
+    bounds: tuple[Float[AnyArray, "K"], ...],
+    kind: str | None,
     question: Callable[..., Any],
     arguments: tuple[Float[AnyArray, "K"], ...],
 ) -> tuple[Float[Array, "K"], ...]:
-    """Answer a question about the mixtures of the cells of one likelihood, None: no such bound."""
+    """Answer a question about the mixtures of the cells of one likelihood."""
     theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
-    none = (-np.inf, np.inf, -np.inf)[: len(bounds)]
-    cut: list[Any] = [n if b is None else jnp.asarray(b) for b, n in zip(bounds, none, strict=True)]
-    own = [jnp.asarray(values) for values in arguments]
-    family = _with_odds(likelihood, *cut[2:])
-    answer = question(Mixture(family, theta, jnp.asarray(mass), *cut[:2]), *own)
+    cut, own = ([jnp.asarray(values) for values in each] for each in (bounds, arguments))
+    answer = question(Mixture(likelihood, theta, jnp.asarray(mass), *cut, kind=kind), *own)
     return answer if isinstance(answer, tuple) else (answer,)
-
-
-def _with_odds(family: Likelihood, *log_odds: Float[Array, "K"]) -> Likelihood:
-    """Return a family of cells that may be shares with the odds that they are limits, if any."""
-    return given_share(family.whole, *log_odds) if isinstance(family, GivenShare) else family
 
 
 @compiled
@@ -267,12 +250,9 @@ def _weigh(
 ) -> Float[Array, "S K"]:
     """Return the weights of nodes after cells were seen to be within bounds, or shares."""
     theta = likelihood.theta(*(jnp.asarray(values) for values in gamma))
-    lower, upper, *odds = (jnp.asarray(bound) for bound in bounds)
-    family = _with_odds(likelihood, *odds)
-    if isinstance(family, GivenShare):
-        seen = family.log_seen(lower, *theta)
-    else:
-        seen = family.log_likelihood(lower, upper, *theta)
+    lower, upper = (jnp.asarray(bound) for bound in bounds)
+    kind = "share" if isinstance(likelihood, PartialCount) else None
+    seen = likelihood.log_likelihood(lower, upper, *theta, kind=kind)
     return jax.nn.softmax(jnp.log(jnp.asarray(mass)) + seen, axis=0)
 
 
@@ -288,8 +268,8 @@ def _draw_cells(
     if not bounds:
         return likelihood.sample(key, theta[0].shape, *theta)
     uniform = jax.random.uniform(key, theta[0].shape, minval=1e-12)
-    lower, upper, *odds = (jnp.asarray(bound) for bound in bounds)
-    return _with_odds(likelihood, *odds).quantile_within(uniform, lower, upper, *theta)
+    lower, upper = (jnp.asarray(bound) for bound in bounds)
+    return likelihood.quantile_within(uniform, lower, upper, *theta)
 
 
 def answers(
@@ -305,17 +285,16 @@ def answers(
     own_mass = mass.shape[1] > 1
     shape, chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(mass))
     # Of all questions it is the moments that have less to compile for a bound that is not there.
-    present = _present(bounds) if question is Mixture.moments else [True] * len(bounds)
+    kind = _common_kind(*bounds) if bounds and question is Mixture.moments else None
     for cells in chunks:
         size = cells.stop - cells.start
         room = shape - size
         values, cut, own = (
-            tuple(pad_last(a[..., cells], room) for a in each)
+            tuple(pad(a[..., cells], room, axis=-1) for a in each)
             for each in (gamma, bounds, arguments)
         )
-        cut = tuple(b if is_there else None for b, is_there in zip(cut, present, strict=True))
-        share = pad_last(mass[:, cells], room) if own_mass else mass
-        found = _ask(likelihood, values, share, cut, question, own)
+        share = pad(mass[:, cells], room, axis=-1) if own_mass else mass
+        found = _ask(likelihood, values, share, cut, kind, question, own)
         parts.append([np.asarray(part)[:size] for part in found])
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
@@ -332,19 +311,15 @@ def weighed(
     for cells in chunks:
         size = cells.stop - cells.start
         room = shape - size
-        values, cut = (tuple(pad_last(a[..., cells], room) for a in e) for e in (gamma, bounds))
+        values, cut = (tuple(pad(a[..., cells], room, axis=-1) for a in e) for e in (gamma, bounds))
         parts.append(np.asarray(_weigh(likelihood, values, mass, cut))[:, :size])
     return np.concatenate(parts, axis=1)
 
 
-def _present(bounds: tuple[Float[np.ndarray, "K"], ...]) -> list[bool]:
-    """Return which of the bounds any cell has; of cells that have none at all, both.
-
-    >>> _present((np.array([2.0, -np.inf]), np.full(2, np.inf)))
-    [True, False]
-    """
-    found = [bool(np.any(np.isfinite(bound))) for bound in bounds]
-    return found if any(found) else [True] * len(bounds)
+def _common_kind(lower: Float[np.ndarray, "K"], upper: Float[np.ndarray, "K"]) -> str | None:
+    """Return "right" if only lower bounds are finite, "left" if only upper ones are, else None."""
+    bounded = bool(np.isfinite(lower).any()), bool(np.isfinite(upper).any())
+    return {(True, False): "right", (False, True): "left"}.get(bounded)
 
 
 def drawn_cells(
@@ -359,7 +334,7 @@ def drawn_cells(
     for cells in slices(total, MOST_COMPONENTS):
         key, own = jax.random.split(key)
         size = cells.stop - cells.start
-        room = coarse(min(total, MOST_COMPONENTS)) - size
-        values, cut = (tuple(pad_last(a[cells], room) for a in each) for each in (gamma, bounds))
+        room = bucket(min(total, MOST_COMPONENTS), "predictions") - size
+        values, cut = (tuple(pad(a[cells], room) for a in each) for each in (gamma, bounds))
         parts.append(np.asarray(_draw_cells(likelihood, own, values, cut))[:size])
     return np.concatenate(parts)

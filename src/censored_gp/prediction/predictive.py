@@ -25,10 +25,10 @@ from jaxtyping import Array, Bool, Float
 from scipy.special import ndtri
 
 from censored_gp.data.observations import Observations
-from censored_gp.inference.posterior import Latent, Noise, Posterior, Seen
+from censored_gp.inference.posterior import Latent, Noise, Posterior, TrainingSites
 from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.partial import given_share
-from censored_gp.model.compilation import AnyArray, bucket, coarse, compiled, in_float64, slices
+from censored_gp.likelihoods.partial import PartialCount
+from censored_gp.model.compilation import AnyArray, bucket, compiled, in_float64, pad, slices
 from censored_gp.model.model import Units
 from censored_gp.prediction.mixture import Mixture, RoleMean, answers, drawn_cells, log_cdf, weighed
 
@@ -36,7 +36,7 @@ Cells = Float[np.ndarray, "N D"]
 
 
 Bounds = tuple[Float[np.ndarray, " K"], ...]
-"""Both bounds of cells, then log odds if there are any; or nothing."""
+"""The lower and upper bounds of cells, or nothing."""
 
 
 MOST_ROWS = 4096
@@ -49,7 +49,7 @@ MOST_KEPT = 2**20
 
 @compiled
 def _nodes(
-    posterior: Posterior, inputs: Float[AnyArray, "N C"], seen: Seen
+    posterior: Posterior, inputs: Float[AnyArray, "N C"], seen: TrainingSites
 ) -> tuple[Latent, Float[Array, "S"]]:
     """Return latent values at the inputs by role, and the weights of the nodes."""
     return posterior.nodes(inputs, seen)
@@ -65,7 +65,7 @@ class Nodes:
         inputs: Float[np.ndarray, "N C"],
         names: tuple[str, ...],
         bounds: Observations | None = None,
-        seen: Seen | None = None,
+        seen: TrainingSites | None = None,
     ) -> None:
         # How many rows there were in training must not decide what is compiled.
         self._posterior = dataclasses.replace(posterior, sites={})
@@ -102,10 +102,7 @@ class Nodes:
     def _by_kind(
         self, likelihood: Likelihood, outputs: list[int], rows: slice = slice(None)
     ) -> Iterator[tuple[Likelihood, Bool[np.ndarray, " K"], Bounds]]:
-        """Yield what the cells of a likelihood are drawn from, which they are, and all bounds.
-
-        Shares are apart.
-        """
+        """Yield what the cells of a likelihood are drawn from, which they are, and all bounds."""
         known = self._bounds
         if known is None:
             yield likelihood, np.ones(len(self._inputs[rows]) * len(outputs), dtype=bool), ()
@@ -115,7 +112,7 @@ class Nodes:
         if not share.all():
             yield likelihood, ~share, (lower, upper)
         if share.any():
-            yield given_share(likelihood), share, (lower, upper)
+            yield PartialCount(likelihood), share, (lower, upper)
 
     def _by_likelihood(
         self, latent: Mapping[str, Float[AnyArray, "S N O"]], size: int
@@ -241,9 +238,9 @@ class Nodes:
     def _padded(self, rows: slice) -> tuple[Float[np.ndarray, "P C"], int]:
         """Return the inputs of some rows, their number rounded up, and how many they are."""
         size = rows.stop - rows.start
-        return pad(self._inputs[rows], coarse(size) - size), size
+        return pad(self._inputs[rows], bucket(size, "predictions") - size), size
 
-    def _seen_of(self, rows: slice, room: int) -> Seen:
+    def _seen_of(self, rows: slice, room: int) -> TrainingSites:
         """Return what was seen of the cells of some rows, and nothing of those that pad them."""
 
         def padded(part: Float[AnyArray, "B N D"]) -> Float[np.ndarray, "B P D"]:
@@ -255,11 +252,6 @@ class Nodes:
     def _chunks(self) -> list[slice]:
         """Return the rows in parts whose nodes the memory has room for."""
         return list(slices(len(self._inputs), MOST_ROWS))
-
-
-def pad(rows: Float[np.ndarray, "N C"], room: int) -> Float[np.ndarray, "P C"]:
-    """Repeat the last row, so that predictions of similar size share a program."""
-    return np.pad(rows, ((0, room), (0, 0)), "edge")
 
 
 ROLE = "mean"
@@ -277,7 +269,7 @@ MOST_DRAWN = 5_000_000
 
 @compiled
 def _latent(
-    posterior: Posterior, inputs: Float[AnyArray, "N C"], seen: Seen
+    posterior: Posterior, inputs: Float[AnyArray, "N C"], seen: TrainingSites
 ) -> tuple[Latent, Latent]:
     """Return means and variances of the latent parameters by role."""
     return posterior.latent(inputs, seen)
@@ -285,7 +277,11 @@ def _latent(
 
 @compiled
 def _draw_latent(
-    posterior: Posterior, noise: Noise, inputs: Float[AnyArray, "N C"], count: int, seen: Seen
+    posterior: Posterior,
+    noise: Noise,
+    inputs: Float[AnyArray, "N C"],
+    count: int,
+    seen: TrainingSites,
 ) -> Latent:
     """Draw latent values by role, jointly over rows and outputs."""
     return posterior.draw(noise, inputs, count, seen)

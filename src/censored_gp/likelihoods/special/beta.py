@@ -1,6 +1,4 @@
-"""Negative binomial probabilities in log space, smooth down to the Poisson limit alpha = 0.
-
-Incomplete beta functions in log space, with derivatives in the shapes too.
+"""Incomplete beta functions in log space, with derivatives in the shapes too.
 
 I_x(a, b) is written in terms of (a, mu, alpha) with b = 1 / alpha and x / (1 - x) = alpha mu:
 the terms of the negative binomial, in which nothing cancels and the limit alpha = 0 is the
@@ -8,7 +6,8 @@ incomplete gamma function P(a, mu). With y = 1 - x = 1 / (1 + alpha mu),
 
     kernel = x^a y^b / B(a, b) = dI / dlog mu.
 
-Student's t in log space, smooth down to the normal limit 1 / df = 0.
+Student's t follows, smooth down to the normal limit 1 / df = 0, and the negative binomial
+probabilities, smooth down to the Poisson limit alpha = 0.
 """
 
 from __future__ import annotations
@@ -18,11 +17,14 @@ import math
 import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
-from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.special.elementary import (
     HALF_LOG_2PI,
+    Batch,
+    Mask,
+    Numbers,
+    Pair,
     both_slopes,
     both_tails,
     log1p_curvature,
@@ -33,25 +35,16 @@ from censored_gp.likelihoods.special.elementary import (
 )
 
 TINY, HUGE = 1e-30, 1e30
-"""Limits on the shapes, so that products of several of them stay finite."""
+"""Shapes are clipped to this range, so that products of several of them stay finite."""
 
 
-def log_beta_tails(
-    a: Float[ArrayLike, "*#batch"],
-    b: Float[ArrayLike, "*#batch"],
-    x: Float[ArrayLike, "*#batch"],
-    y: Float[ArrayLike, "*#batch"],
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def log_beta_tails(a: Numbers, b: Numbers, x: Numbers, y: Numbers) -> Pair:
     """Return (log I_x(a, b), log I_y(b, a)), y = 1 - x, at the cost of one of them."""
     b, x, y = (jnp.asarray(value, float) for value in (b, x, y))
     return log_odds_tails(a, b * x / y, 1.0 / b)
 
 
-def log_odds_tails(
-    a: Float[ArrayLike, "*#batch"],
-    mu: Float[ArrayLike, "*#batch"],
-    alpha: Float[ArrayLike, "*#batch"],
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def log_odds_tails(a: Numbers, mu: Numbers, alpha: Numbers) -> Pair:
     """Return the logs of I_x(a, 1/alpha) and of its complement, x / (1 - x) = alpha mu.
 
     With a = k + 1 these are P(Y > k) and P(Y <= k) of a negative binomial count Y of mean mu
@@ -63,9 +56,7 @@ def log_odds_tails(
     return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(mu, 1e-290, 1e120), alpha)
 
 
-def log_odds_kernel(
-    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def log_odds_kernel(a: Batch, mu: Batch, alpha: Batch) -> Batch:
     """Return log[x^a y^b / B(a, b)] by its deviance from the mode, in which nothing cancels."""
     y = 1.0 / (1.0 + alpha * mu)
     growth = (1.0 + alpha * a) * y
@@ -85,9 +76,7 @@ def log_odds_kernel(
 
 @jax.custom_jvp
 @jax.jit
-def _log_tails(
-    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
-) -> tuple[Array, Array]:
+def _log_tails(a: Batch, mu: Batch, alpha: Batch) -> Pair:
     return both_tails(_log_smaller(a, mu, alpha)[0], _is_lower(a, mu, alpha))
 
 
@@ -110,17 +99,12 @@ def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 _log_tails.defjvp(_log_tails_jvp, symbolic_zeros=True)
 
 
-def _shape_slopes(
-    a: Float[Array, "*#batch"],
-    mu: Float[Array, "*#batch"],
-    alpha: Float[Array, "*#batch"],
-    shapes: list[int],
-) -> tuple[tuple[Array, Array], list[Float[Array, "*#batch"]]]:
+def _shape_slopes(a: Batch, mu: Batch, alpha: Batch, shapes: list[int]) -> tuple[Pair, list[Batch]]:
     """Return `_log_smaller` and the tail's slopes in a (0) and alpha (1), as asked for."""
     if not shapes:
         return _log_smaller(a, mu, alpha), []
 
-    def along(direction: Float[Array, " 2"]) -> tuple[tuple[Array, Array], Array]:
+    def along(direction: Float[Array, " 2"]) -> tuple[Pair, Array]:
         tangents = (direction[0] * jnp.ones_like(a), direction[1] * jnp.ones_like(a))
         values, slopes = jax.jvp(lambda s, t: _log_smaller(s, mu, t), (a, alpha), tangents)
         return values, slopes[0]
@@ -129,17 +113,13 @@ def _shape_slopes(
     return values, list(slopes)
 
 
-def _is_lower(
-    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
-) -> Bool[Array, "*#batch"]:
+def _is_lower(a: Batch, mu: Batch, alpha: Batch) -> Mask:
     """Return where I_x(a, b) is computed and its complement derived: x < (a+1) / (a+b+2)."""
     return a + 1.0 > mu * (1.0 + alpha)
 
 
 @jax.jit
-def _log_smaller(
-    a: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
-) -> tuple[Array, Array]:
+def _log_smaller(a: Batch, mu: Batch, alpha: Batch) -> Pair:
     """Return log I_x(a, b) where `_is_lower`, log I_y(b, a) elsewhere, and the log kernel."""
     lower = _is_lower(a, mu, alpha)
     y = 1.0 / (1.0 + alpha * mu)
@@ -156,20 +136,14 @@ def _log_smaller(
     return kernel + jnp.log(fraction), kernel
 
 
-def _beta_fraction(
-    s: Float[Array, "*#batch"],
-    v: Float[Array, "*#batch"],
-    x: Float[Array, "*#batch"],
-    y: Float[Array, "*#batch"],
-    gap: Float[Array, "*#batch"],
-) -> Float[Array, "*#batch"]:
+def _beta_fraction(s: Batch, v: Batch, x: Batch, y: Batch, gap: Batch) -> Batch:
     """Return I_x(a, b) / kernel by the fraction of Didonato and Morris (TOMS 708, BFRAC).
 
     Its arguments s = 1/a, v = b x, x, y = 1 - x and gap = a y - b x stay finite, and its terms
     smooth, as either shape goes to infinity.
     """
 
-    def coefficients(n: Float[Array, ""]) -> tuple[Array, Array]:
+    def coefficients(n: Float[Array, ""]) -> Pair:
         # BFRAC divides by p_n = 1 + (2n - 1) s; multiplying b_n by p_n p_(n+1), and a_n to match,
         # leaves the fraction as it is and no division but the algorithm's own.
         before = 1.0 + jnp.where(n > 1.0, 2.0 * n - 3.0, 0.0) * s
@@ -182,9 +156,7 @@ def _beta_fraction(
     return (1.0 + s) * steed(coefficients, 1.0 / (gap + 1.0))
 
 
-def log_student(
-    t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def log_student(t: Numbers, df: Numbers) -> Batch:
     """Return the log density at t of Student's t with df degrees of freedom.
 
     log f = log[Gamma((df+1)/2) / (sqrt(pi df) Gamma(df/2))] - (df+1)/2 log(1 + t^2/df).
@@ -195,9 +167,7 @@ def log_student(
     return normaliser - (1.0 + 0.5 * alpha) * log1p_ratio(alpha, h)
 
 
-def log_student_tails(
-    t: Float[ArrayLike, "*#batch"], df: Float[ArrayLike, "*#batch"]
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def log_student_tails(t: Numbers, df: Numbers) -> Pair:
     """Return (log P(T <= t), log P(T > t)) at the cost of one of them.
 
     The smaller is half of P(|T| > |t|), an incomplete beta function of t^2.
@@ -205,9 +175,7 @@ def log_student_tails(
     return _log_student_tails(*jnp.broadcast_arrays(jnp.asarray(t, float), jnp.asarray(df, float)))
 
 
-def _student_formula(
-    t: Float[Array, "*#batch"], df: Float[Array, "*#batch"]
-) -> tuple[Array, Array]:
+def _student_formula(t: Batch, df: Batch) -> Pair:
     outside = log_odds_tails(0.5, 0.5 * jnp.square(t), 2.0 / df)[1] - math.log(2.0)
     return both_tails(outside, t < 0)
 
@@ -234,11 +202,7 @@ def _log_student_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tupl
 _log_student_tails.defjvp(_log_student_tails_jvp, symbolic_zeros=True)
 
 
-def log_negative_binomial(
-    k: Float[ArrayLike, "*#batch"],
-    mu: Float[ArrayLike, "*#batch"],
-    alpha: Float[ArrayLike, "*#batch"],
-) -> Float[Array, "*#batch"]:
+def log_negative_binomial(k: Numbers, mu: Numbers, alpha: Numbers) -> Batch:
     """Return log P(Y = k) for a count of mean mu and variance mu + alpha mu^2.
 
     P(k) = C(k + r - 1, k) p^r (1 - p)^k with r = 1/alpha and p = 1 / (1 + alpha mu).
@@ -248,9 +212,7 @@ def log_negative_binomial(
     return _log_mass(k, jnp.clip(mu, 1e-290, 1e120), jnp.minimum(alpha, HUGE))
 
 
-def _mass_formula(
-    k: Float[Array, "*#batch"], mu: Float[Array, "*#batch"], alpha: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def _mass_formula(k: Batch, mu: Batch, alpha: Batch) -> Batch:
     odds = jnp.log1p(alpha * mu) - jnp.log1p(alpha * k) - jnp.log(mu)
     return log_odds_kernel(k + 1.0, mu, alpha) + odds
 
@@ -258,7 +220,7 @@ def _mass_formula(
 _log_mass = jax.custom_jvp(_mass_formula)
 
 
-def _log_mass_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _log_mass_jvp(primals: tuple, tangents: tuple) -> Pair:
     (k, mu, alpha), (dk, dmu, dalpha) = primals, tangents
     change = jnp.zeros_like(mu)
     value = _log_mass(k, mu, alpha)

@@ -1,7 +1,4 @@
-"""Continued fractions by Steed's algorithm.
-
-Elementary functions that keep their digits where the obvious formula loses them.
-"""
+"""Elementary functions without cancellation, and continued fractions by Steed's algorithm."""
 
 from __future__ import annotations
 
@@ -15,14 +12,23 @@ from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
+Batch = Float[Array, "*#batch"]
+"""Arrays that broadcast with one another."""
+Numbers = Float[ArrayLike, "*#batch"]
+"""Arrays or plain numbers that broadcast with one another."""
+Mask = Bool[Array, "*#batch"]
+Pair = tuple[Batch, Batch]
+"""Two such arrays: the logs of both tails, or mean and variance."""
+
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-
-
+TOLERANCE = 1e-14
+"""A series or fraction ends when its last term is below this part of the total."""
+MAXIMUM_STEPS = 200_000
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
 @jax.custom_jvp
-def log1mexp(x: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+def log1mexp(x: Numbers) -> Batch:
     """Return log(1 - exp(x)) for x <= 0: the log of one minus a probability given as a log."""
     x = jnp.asarray(x)
     near = x > -math.log(2.0)
@@ -31,7 +37,7 @@ def log1mexp(x: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
 
 
 @log1mexp.defjvp
-def _log1mexp_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _log1mexp_jvp(primals: tuple, tangents: tuple) -> Pair:
     (x,), (dx,) = primals, tangents
     x = jnp.asarray(x)
     # At x = 0 the slope is infinite; zero there keeps an unused branch from spreading NaN.
@@ -39,9 +45,7 @@ def _log1mexp_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return log1mexp(x), slope * dx
 
 
-def log_ratio_excess(
-    ratio: Float[ArrayLike, "*#batch"], excess: Float[ArrayLike, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def log_ratio_excess(ratio: Numbers, excess: Numbers) -> Batch:
     """Return log(ratio) - excess where excess = ratio - 1 is given without cancellation."""
     near = jnp.abs(excess) < 0.3
     inner = jnp.where(near, excess, 0.0)
@@ -49,7 +53,7 @@ def log_ratio_excess(
     return jnp.where(near, inner**2 * log1p_curvature(inner), outer)
 
 
-def log1p_curvature(x: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+def log1p_curvature(x: Batch) -> Batch:
     """Return (log(1 + x) - x) / x^2 for |x| < 0.3, smooth through x = 0.
 
     With r = x / (2 + x), log(1 + x) = 2 atanh(r) = 2 r (1 + r^2/3 + r^4/5 + ...).
@@ -61,9 +65,7 @@ def log1p_curvature(x: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
     return (2.0 * x * series / (2.0 + x) ** 2 - 1.0) / (2.0 + x)
 
 
-def log1p_ratio(
-    alpha: Float[ArrayLike, "*#batch"], h: Float[ArrayLike, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def log1p_ratio(alpha: Numbers, h: Numbers) -> Batch:
     """Return log(1 + alpha h) / alpha, which is h at alpha = 0."""
     product = jnp.asarray(alpha * h)
     near = jnp.abs(product) < 0.3
@@ -72,7 +74,7 @@ def log1p_ratio(
     return jnp.where(near, inner, outer)
 
 
-def stirling_error(reciprocal: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+def stirling_error(reciprocal: Numbers) -> Batch:
     """Return log Gamma(z) - [(z - 1/2) log z - z + log(2 pi) / 2] at z = 1 / reciprocal.
 
     Taking 1 / z lets a shape go to infinity (reciprocal 0) with all its derivatives. A small z
@@ -93,7 +95,7 @@ def stirling_error(reciprocal: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#b
     return w * series + jnp.where(large, 0.0, shift)
 
 
-def erfcx(w: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+def erfcx(w: Numbers) -> Batch:
     """Return exp(w^2) erfc(w) for w >= 0, without underflow or overflow."""
     w = jnp.asarray(w)
     near = w < 10.0
@@ -107,7 +109,7 @@ def erfcx(w: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
 
 
 @jax.custom_jvp
-def log_ndtr(z: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+def log_ndtr(z: Numbers) -> Batch:
     """Return log Phi(z), the log of the standard normal cdf, right in both tails."""
     z = jnp.asarray(z)
     below = jnp.where(z < 0, -z, 0.0)
@@ -117,12 +119,12 @@ def log_ndtr(z: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
 
 
 @log_ndtr.defjvp
-def _log_ndtr_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _log_ndtr_jvp(primals: tuple, tangents: tuple) -> Pair:
     (z,), (dz,) = primals, tangents
     return log_ndtr(z), normal_hazard(-jnp.asarray(z)) * dz
 
 
-def normal_hazard(z: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
+def normal_hazard(z: Numbers) -> Batch:
     """Return phi(z) / Phi(-z), the slope of -log P(Z > z); 0 at either infinity."""
     z = jnp.where(jnp.isfinite(z), z, -100.0)
     above = jnp.where(z > 0, z, 0.0)
@@ -132,36 +134,19 @@ def normal_hazard(z: Float[ArrayLike, "*#batch"]) -> Float[Array, "*#batch"]:
     return jnp.where(z > 0, upper, density / (0.5 * erfc(below * math.sqrt(0.5))))
 
 
-def both_tails(
-    smaller: Float[Array, "*#batch"], is_lower: Bool[Array, "*#batch"]
-) -> tuple[Array, Array]:
+def both_tails(smaller: Batch, is_lower: Mask) -> Pair:
     """Return (log lower tail, log upper tail) given the log of the smaller one."""
     larger = log1mexp(jnp.minimum(smaller, -1e-300))
     return jnp.where(is_lower, smaller, larger), jnp.where(is_lower, larger, smaller)
 
 
-def both_slopes(
-    smaller: Float[Array, "*#batch"],
-    slope: Float[Array, "*#batch"],
-    is_lower: Bool[Array, "*#batch"],
-) -> tuple[Array, Array]:
+def both_slopes(smaller: Batch, slope: Batch, is_lower: Mask) -> Pair:
     """Return the slopes of both log tails given that of the smaller one."""
     other = -slope / jnp.expm1(-jnp.minimum(smaller, -1e-300))
     return jnp.where(is_lower, slope, other), jnp.where(is_lower, other, slope)
 
 
-TOLERANCE = 1e-14
-
-
-MAXIMUM_STEPS = 200_000
-
-
-def steed(
-    coefficients: Callable[
-        [Float[Array, ""]], tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
-    ],
-    first: Float[Array, "*#batch"],
-) -> Float[Array, "*#batch"]:
+def steed(coefficients: Callable[[Float[Array, ""]], Pair], first: Batch) -> Batch:
     """Return 1/(b_0 + a_1/(b_1 + a_2/(b_2 + ...))), given first = 1 / b_0.
 
     `coefficients(n)` gives (a_n, b_n). Steed's form needs one division a step and never
@@ -181,3 +166,9 @@ def steed(
         return (n < MAXIMUM_STEPS) & jnp.any(jnp.abs(change) > TOLERANCE * jnp.abs(total))
 
     return lax.while_loop(unfinished, step, (0.0, first, first, first))[3]
+
+
+def safe_sqrt(s: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """Return √s, with derivative zero instead of infinity at s = 0."""
+    positive = s > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, s, 1.0)), 0.0)

@@ -1,11 +1,9 @@
-"""Log probabilities of a Poisson count.
-
-Temme's uniform expansion of the incomplete gamma functions for large shapes.
-
-Incomplete gamma functions in log space, with derivatives in the shape too.
+"""Incomplete gamma functions in log space, with derivatives in the shape too.
 
 P(a, x) = int_0^x t^(a-1) e^-t dt / Gamma(a) and Q = 1 - P. The smaller of the two is computed
-with full relative precision and the other follows from it.
+with full relative precision and the other follows from it: by a power series below x = a + 1, by
+Legendre's continued fraction above, and by Temme's uniform expansion for large shapes. The
+probabilities of a Poisson count come last.
 """
 
 from __future__ import annotations
@@ -20,12 +18,15 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 from jax.scipy.special import digamma, gammaln, xlogy
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from censored_gp.likelihoods.special.elementary import (
     HALF_LOG_2PI,
     TOLERANCE,
+    Batch,
+    Mask,
+    Numbers,
+    Pair,
     both_slopes,
     both_tails,
     erfcx,
@@ -35,17 +36,15 @@ from censored_gp.likelihoods.special.elementary import (
     stirling_error,
 )
 
-MINIMUM_SHAPE = 12.0
-
-
-MAXIMUM_ETA = 1.0
-
-
-ORDERS = 9
-"""Powers of 1/a kept; with `DEGREE` this leaves 2e-13 at the edges of the region of use."""
-
-
-DEGREE = 26
+MINIMUM_SHAPE, MAXIMUM_ETA = 12.0, 1.0
+"""Temme's expansion is used from this shape on and up to this |eta|."""
+ORDERS, DEGREE = 9, 26
+"""Powers of 1/a and of eta kept: they leave 2e-13 at the edges of that region."""
+MAXIMUM_STEPS = 2000
+TINY, HUGE = 1e-30, 1e30
+"""Shapes are clipped to this range, so that products of several of them stay finite."""
+FEW = 16.0
+"""Counts below this take their factorial from the log-gamma function."""
 
 
 @functools.cache
@@ -69,15 +68,13 @@ def coefficients() -> Float[np.ndarray, "orders degree"]:
     return np.array([[float(d) for d in row[:DEGREE]] for row in rows])
 
 
-def in_region(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> Array:
+def in_region(a: Batch, x: Batch) -> Array:
     """Return where the expansion has full precision: a >= 12 and |eta| <= 1."""
     half_square = -log_ratio_excess(x / a, (x - a) / a)
     return (a >= MINIMUM_SHAPE) & (half_square <= 0.5 * MAXIMUM_ETA**2)
 
 
-def log_smaller_tail(
-    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def log_smaller_tail(a: Batch, x: Batch) -> Batch:
     """Return log P(a, x) where x < a and log Q(a, x) elsewhere (DLMF 8.12.3 and 8.12.4).
 
     Q = erfc(eta sqrt(a/2)) / 2 + exp(-a eta^2 / 2) / sqrt(2 pi a) sum_k C_k(eta) a^-k with
@@ -91,7 +88,7 @@ def log_smaller_tail(
     return -0.5 * a * eta**2 + jnp.log(scaled)
 
 
-def _curvature(mu: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+def _curvature(mu: Batch) -> Batch:
     """Return (log(1 + mu) - mu) / mu^2 on the whole region."""
     near = jnp.abs(mu) < 0.3
     outer = jnp.where(near, 1.0, mu)
@@ -99,13 +96,11 @@ def _curvature(mu: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
     return jnp.where(near, log1p_curvature(jnp.where(near, mu, 0.0)), direct)
 
 
-def _corrections(
-    a: Float[Array, "*#batch"], eta: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def _corrections(a: Batch, eta: Batch) -> Batch:
     """Return sum_k C_k(eta) a^-k by Horner's rule in both, a loop over k to compile quickly."""
     table = jnp.asarray(coefficients()[::-1])
 
-    def add_order(k: Int[Array, ""], total: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+    def add_order(k: Int[Array, ""], total: Batch) -> Batch:
         polynomial = jnp.full_like(eta, table[k, -1])
         for n in reversed(range(DEGREE - 1)):
             polynomial = table[k, n] + eta * polynomial
@@ -114,24 +109,13 @@ def _corrections(
     return lax.fori_loop(0, ORDERS, add_order, jnp.zeros_like(a))
 
 
-MAXIMUM_STEPS = 2000
-
-
-TINY, HUGE = 1e-30, 1e30
-"""Limits on the shape, so that products of several of them stay finite."""
-
-
-def log_gamma_tails(
-    a: Float[ArrayLike, "*#batch"], x: Float[ArrayLike, "*#batch"]
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def log_gamma_tails(a: Numbers, x: Numbers) -> Pair:
     """Return (log P(a, x), log Q(a, x)) for a > 0 and x >= 0 at the cost of one of them."""
     a, x = jnp.broadcast_arrays(jnp.asarray(a, float), jnp.asarray(x, float))
     return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(x, 1e-290, 1e120))
 
 
-def log_gamma_kernel(
-    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def log_gamma_kernel(a: Batch, x: Batch) -> Batch:
     """Return log[x^a e^-x / Gamma(a)] = dP / dlog x, without subtracting large numbers."""
     deviance = a * log_ratio_excess(x / a, (x - a) / a)
     return deviance + 0.5 * jnp.log(a) - HALF_LOG_2PI - stirling_error(1.0 / a)
@@ -139,7 +123,7 @@ def log_gamma_kernel(
 
 @jax.custom_jvp
 @jax.jit
-def _log_tails(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> tuple[Array, Array]:
+def _log_tails(a: Batch, x: Batch) -> Pair:
     return both_tails(_log_smaller(a, x), _is_lower(a, x))
 
 
@@ -165,13 +149,13 @@ def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 _log_tails.defjvp(_log_tails_jvp, symbolic_zeros=True)
 
 
-def _is_lower(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> Bool[Array, "*#batch"]:
+def _is_lower(a: Batch, x: Batch) -> Mask:
     """Return where P is computed and Q derived; past x = a + 1 it is the other way round."""
     return jnp.where(in_region(a, x), x < a, x < a + 1.0)
 
 
 @jax.jit
-def _log_smaller(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> Float[Array, "*#batch"]:
+def _log_smaller(a: Batch, x: Batch) -> Batch:
     """Return log P where `_is_lower`, log Q elsewhere, each by what converges fast there."""
     uniform, lower = in_region(a, x), _is_lower(a, x)
     expansion = log_smaller_tail(jnp.where(uniform, a, 20.0), jnp.where(uniform, x, 20.0))
@@ -183,9 +167,7 @@ def _log_smaller(a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]) -> Floa
     return jnp.where(uniform, expansion, looped)
 
 
-def _power_series(
-    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def _power_series(a: Batch, x: Batch) -> Batch:
     """Return 1 + x/(a+1) + x^2/((a+1)(a+2)) + ... = a P / kernel (DLMF 8.11.4)."""
 
     def step(state: tuple) -> tuple:
@@ -200,32 +182,23 @@ def _power_series(
     return lax.while_loop(unfinished, step, (0.0, jnp.ones_like(x), jnp.ones_like(x)))[2]
 
 
-def _legendre_fraction(
-    a: Float[Array, "*#batch"], x: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def _legendre_fraction(a: Batch, x: Batch) -> Batch:
     """Return Q / kernel = 1/(x+1-a + 1(a-1)/(x+3-a + 2(a-2)/(x+5-a + ...))) (DLMF 8.9.2)."""
 
-    def coefficients(n: Float[Array, ""]) -> tuple[Array, Array]:
+    def coefficients(n: Float[Array, ""]) -> Pair:
         return n * (a - n), x - a + (2.0 * n + 1.0)
 
     return steed(coefficients, 1.0 / (x - a + 1.0))
 
 
-FEW = 16.0
-
-
-def log_poisson(
-    k: Float[ArrayLike, "*#batch"], mu: Float[ArrayLike, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def log_poisson(k: Numbers, mu: Numbers) -> Batch:
     """Return log[mu^k e^-mu / k!], also for counts in the millions."""
     k, mu = jnp.broadcast_arrays(jnp.asarray(k, float), jnp.asarray(mu, float))
     return _log_poisson(k, jnp.maximum(mu, 1e-290))
 
 
 @jax.custom_jvp
-def _log_poisson(
-    k: Float[Array, "*#batch"], mu: Float[Array, "*#batch"]
-) -> Float[Array, "*#batch"]:
+def _log_poisson(k: Batch, mu: Batch) -> Batch:
     few = jnp.where(k < FEW, k, 0.0)
     direct = xlogy(few, mu) - mu - gammaln(few + 1.0)
     many = jnp.where(k < FEW, FEW, k)
@@ -234,7 +207,7 @@ def _log_poisson(
     return jnp.where(k < FEW, direct, saddle)
 
 
-def _log_poisson_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _log_poisson_jvp(primals: tuple, tangents: tuple) -> Pair:
     (k, mu), (dk, dmu) = primals, tangents
     tangent = jnp.zeros_like(mu)
     if not isinstance(dmu, SymbolicZero):

@@ -10,28 +10,19 @@ from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from censored_gp.likelihoods.special.elementary import log1mexp
+from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp
 
 NARROW = 0.01
 """Below this difference of log tails, integrating the density is the more precise way."""
 
 
 NODES = 5
-
-
-LogTails = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]
-
-
-LogDensity = Callable[[Float[Array, "*#batch"]], Float[Array, "*#batch"]]
+LogDensity = Callable[[Batch], Batch]
 
 
 def log_interval(
-    log_density: LogDensity,
-    tails_lower: LogTails,
-    tails_upper: LogTails,
-    lower: Float[ArrayLike, "*#batch"],
-    upper: Float[ArrayLike, "*#batch"],
-) -> Float[Array, "*#batch"]:
+    log_density: LogDensity, tails_lower: Pair, tails_upper: Pair, lower: Numbers, upper: Numbers
+) -> Batch:
     """Return log P(lower <= Y <= upper) of a continuous Y, lower < upper both finite.
 
     The tails are (log P(Y <= y), log P(Y > y)) at either end. They are subtracted on the side
@@ -45,12 +36,8 @@ def log_interval(
 
 
 def log_count_interval(
-    log_mass: LogDensity,
-    tails_below: LogTails,
-    tails_upper: LogTails,
-    lower: Float[ArrayLike, "*#batch"],
-    upper: Float[ArrayLike, "*#batch"],
-) -> Float[Array, "*#batch"]:
+    log_mass: LogDensity, tails_below: Pair, tails_upper: Pair, lower: Numbers, upper: Numbers
+) -> Batch:
     """Return log P(lower <= Y <= upper) of a count, both bounds whole numbers.
 
     `tails_below` are taken at lower - 1. Up to five counts are simply added; where more of
@@ -63,7 +50,7 @@ def log_count_interval(
 
 
 def nodes_for_counts(
-    lower: Float[ArrayLike, "*#batch"], width: Float[Array, "*#batch"]
+    lower: Numbers, width: Batch
 ) -> tuple[Float[Array, "S *#batch"], Float[Array, "S *#batch"]]:
     """Return nodes and weights for sums over `width` whole numbers from `lower` on.
 
@@ -77,7 +64,7 @@ def nodes_for_counts(
     return points, jnp.where(few, jnp.where(index < width, 1.0, 0.0), masses)
 
 
-def log_difference(tails_lower: LogTails, tails_upper: LogTails) -> Float[Array, "*#batch"]:
+def log_difference(tails_lower: Pair, tails_upper: Pair) -> Batch:
     """Return log P(lower < Y <= upper) from the tails at its ends, however much of them cancels.
 
     It keeps as many digits as the difference of the tails does: for what needs no more than that.
@@ -88,9 +75,7 @@ def log_difference(tails_lower: LogTails, tails_upper: LogTails) -> Float[Array,
     return larger + log1mexp(jnp.minimum(gap, 0.0))
 
 
-def _on_small_side(
-    tails_lower: LogTails, tails_upper: LogTails
-) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
+def _on_small_side(tails_lower: Pair, tails_upper: Pair) -> Pair:
     """Return the larger and the smaller log tail on the side where both are small."""
     below = tails_upper[0] < tails_lower[1]
     larger = jnp.where(below, tails_upper[0], tails_lower[1])
@@ -99,12 +84,12 @@ def _on_small_side(
 
 def _subtract_or_sum(
     log_density: LogDensity,
-    tails_lower: LogTails,
-    tails_upper: LogTails,
+    tails_lower: Pair,
+    tails_upper: Pair,
     points: Float[Array, "S *#batch"],
     weights: Float[Array, "S *#batch"],
     prefer_sum: ArrayLike = False,
-) -> Float[Array, "*#batch"]:
+) -> Batch:
     """Return the difference of tails where it keeps its digits, the weighted sum elsewhere."""
     larger, smaller = _on_small_side(tails_lower, tails_upper)
     narrow = (larger - smaller < NARROW) | jnp.asarray(prefer_sum)
@@ -114,9 +99,7 @@ def _subtract_or_sum(
     return jnp.where(narrow, logsumexp(density, axis=0, b=weights), difference)
 
 
-def _gauss_for_sums(
-    count: Float[Array, "*#batch"],
-) -> tuple[Float[Array, "S *#batch"], Float[Array, "S *#batch"]]:
+def _gauss_for_sums(count: Batch) -> tuple[Float[Array, "S *#batch"], Float[Array, "S *#batch"]]:
     """Return nodes about the centre and weights: sum w p(x) = sum of p over `count` integers.
 
     Exact to degree 9. Gauss quadrature of the counting measure: the orthogonal (Gram)

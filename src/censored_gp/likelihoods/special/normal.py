@@ -7,53 +7,45 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
-from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, erfcx
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, erfcx
 
 NARROW = 0.1
 """Half width, alone and times the centre, up to which Gauss-Legendre is right to the last digit."""
-
-
 NODES = 5
-
-
-Cells = Float[Array, "*#batch"]
-
-
-Parts = tuple[Float[Array, "*#batch"], Float[Array, "*#batch"], Float[Array, "*#batch"]]
+Parts = tuple[Batch, Batch, Batch]
 
 
 @jax.custom_jvp
-def log_normal_interval(lower: Cells, upper: Cells, half: Cells) -> Cells:
+def log_normal_interval(lower: Batch, upper: Batch, half: Batch) -> Batch:
     """Return log P(lower <= Z <= upper) for finite lower < upper.
 
-    ``half`` is half their distance, which the caller may know to more digits than they have. As
-    much is right of it however far out the interval lies and however narrow it is. It takes far
+    ``half`` is half their distance, which the caller may know to more digits than they have. It
+    keeps its digits however far out the interval lies and however narrow it is, and takes far
     less time than the general rule with the tails of a normal.
     """
     return _value_and_slopes(lower, upper, half)[0]
 
 
 @log_normal_interval.defjvp
-def _log_normal_interval_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _log_normal_interval_jvp(primals: tuple, tangents: tuple) -> Pair:
     value, by_lower, by_upper, by_half = _value_and_slopes(*primals)
     d_lower, d_upper, d_half = tangents
     return value, by_lower * d_lower + by_upper * d_upper + by_half * d_half
 
 
-def _value_and_slopes(lower: Cells, upper: Cells, half: Cells) -> tuple[Cells, Cells, Cells, Cells]:
+def _value_and_slopes(lower: Batch, upper: Batch, half: Batch) -> tuple[Batch, Batch, Batch, Batch]:
     """Return the log probability, and slopes in the ends and in the half width.
 
-    Of a narrow interval those are in the centre, as which both ends move, and in the half width; of
-    a wide one in each end.
+    The slopes of a narrow interval are in its centre, with which both ends move, and in its half
+    width; those of a wide one are in each end.
     """
-    # It is the same on either side of nought.
+    # Symmetric about zero: turned so that the centre is not negative.
     turned = lower + upper < 0
     a, b = jnp.where(turned, -upper, lower), jnp.where(turned, -lower, upper)
     centre = 0.5 * a + 0.5 * b
     narrow = (half < NARROW) & (centre * half < NARROW)
-    # Each way is kept away from what only the other can do.
+    # Each formula gets harmless arguments where the other is used.
     summed, by_centre, by_half = _summed(
         jnp.where(narrow, centre, 0.0), jnp.where(narrow, half, NARROW)
     )
@@ -68,7 +60,7 @@ def _value_and_slopes(lower: Cells, upper: Cells, half: Cells) -> tuple[Cells, C
     )
 
 
-def _summed(centre: Cells, half: Cells) -> Parts:
+def _summed(centre: Batch, half: Batch) -> Parts:
     """Integrate the density over its value at the centre, exp(-centre t - t^2 / 2).
 
     Returns the log of the mass, and its slopes in the centre and in the half width.
@@ -84,7 +76,7 @@ def _summed(centre: Cells, half: Cells) -> Parts:
     return jnp.log(mass) - 0.5 * centre**2 - HALF_LOG_2PI, -centre - first / total, ends / mass
 
 
-def _from_tails(a: Cells, b: Cells, half: Cells) -> Parts:
+def _from_tails(a: Batch, b: Batch, half: Batch) -> Parts:
     """Subtract tails on the side where both are small; -b <= a < b.
 
     Returns the log of the mass, and the densities at both ends over it. With scaled tails
@@ -92,12 +84,12 @@ def _from_tails(a: Cells, b: Cells, half: Cells) -> Parts:
     """
     scaled_a, scaled_b = (erfcx(jnp.abs(z) * math.sqrt(0.5)) for z in (a, b))
     across = a < 0
-    # Not across nought: what is beyond b, and the density there, over those at a.
+    # Not across zero: what is beyond b, and the density there, over those at a.
     fallen = jnp.exp(-half * (a + b))
     left = jnp.where(across, 1.0, 1.0 - fallen * scaled_b / scaled_a)
     beyond = jnp.log(0.5 * scaled_a * left) - 0.5 * a**2
     density = math.sqrt(2.0 / math.pi) / (scaled_a * left)
-    # Across nought: all but two tails.
+    # Across zero: all but two tails.
     near, far = jnp.exp(-0.5 * jnp.where(across, a, 0.0) ** 2), jnp.exp(-0.5 * b**2)
     outside = jnp.where(across, 0.5 * (scaled_a * near + scaled_b * far), 0.0)
     at_a, at_b = (d * math.exp(-HALF_LOG_2PI) / (1.0 - outside) for d in (near, far))

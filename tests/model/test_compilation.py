@@ -1,4 +1,4 @@
-"""What the package does to JAX and BLAS, and undoes."""
+"""Sizes and padding, and what the package does to JAX and BLAS, and undoes."""
 
 import os
 import subprocess
@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from censored_gp.model import compilation as runtime
+from censored_gp.model import compilation
 from censored_gp.model.compilation import (
     blas_threads_for,
     bucket,
     cache_folder,
     float64,
     in_float64,
+    pad,
+    shapes,
 )
 
 
@@ -58,7 +60,7 @@ def test_small_matrices_get_one_thread_and_the_host_its_own_back():
     before = blas_threads()
     with blas_threads_for(10):
         assert blas_threads() == {1}
-    with blas_threads_for(runtime.LARGE_MATRIX + 1):
+    with blas_threads_for(compilation.LARGE_MATRIX + 1):
         assert blas_threads() == before
     assert blas_threads() == before
 
@@ -73,7 +75,7 @@ def test_the_library_jax_computes_with_is_limited_from_the_first_fit_on():
         "    from threadpoolctl import threadpool_info\n"
         "    print({i['num_threads'] for i in threadpool_info() if i['user_api'] == 'blas'})"
     )
-    source = Path(runtime.__file__).resolve().parent.parent
+    source = Path(compilation.__file__).resolve().parent.parent
     found = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": str(source), "OPENBLAS_NUM_THREADS": "2"},
@@ -96,42 +98,82 @@ def test_buckets_are_few():
 
 
 def test_the_folder_of_compiled_programs_is_the_users_choice(monkeypatch, tmp_path):
-    monkeypatch.setenv(runtime.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(compilation.CACHE_VARIABLE, str(tmp_path))
     assert cache_folder() == tmp_path
-    monkeypatch.setenv(runtime.CACHE_VARIABLE, "0")
+    monkeypatch.setenv(compilation.CACHE_VARIABLE, "0")
     assert cache_folder() is None
-    monkeypatch.delenv(runtime.CACHE_VARIABLE)
+    monkeypatch.delenv(compilation.CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "censored-gp" / "compiled"
 
 
 def test_arrays_of_either_make_are_arrays():
-    assert isinstance(np.ones(1), runtime.AnyArray)
-    assert isinstance(jnp.ones(1), runtime.AnyArray)
+    assert isinstance(np.ones(1), compilation.AnyArray)
+    assert isinstance(jnp.ones(1), compilation.AnyArray)
 
 
 @pytest.fixture
 def fresh_options():
     """Options are looked up once in a process."""
-    runtime.compiler_options.cache_clear()
+    compilation.compiler_options.cache_clear()
     yield
-    runtime.compiler_options.cache_clear()
+    compilation.compiler_options.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh_options")
 def test_a_chosen_level_of_optimisation_is_kept(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=3")
-    assert "xla_backend_optimization_level" not in runtime.compiler_options()
-    runtime.compiler_options.cache_clear()
+    assert "xla_backend_optimization_level" not in compilation.compiler_options()
+    compilation.compiler_options.cache_clear()
     monkeypatch.setenv("XLA_FLAGS", "")
-    options = runtime.compiler_options()
-    assert options == runtime.QUICKER_TO_COMPILE
+    options = compilation.compiler_options()
+    assert options == compilation.QUICKER_TO_COMPILE
     assert float(jax.jit(lambda x: x + 1, compiler_options=options)(1.0)) == 2.0
 
 
 @pytest.mark.usefixtures("fresh_options")
 def test_options_that_the_compiler_does_not_know_are_left_out(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "")
-    known = dict(runtime.QUICKER_TO_COMPILE)
-    monkeypatch.setattr(runtime, "QUICKER_TO_COMPILE", known | {"xla_of_tomorrow": True})
-    assert runtime.compiler_options() == known
+    known = dict(compilation.QUICKER_TO_COMPILE)
+    monkeypatch.setattr(compilation, "QUICKER_TO_COMPILE", known | {"xla_of_tomorrow": True})
+    assert compilation.compiler_options() == known
+
+
+@pytest.mark.parametrize("size", [1, 16, 17, 1000])
+def test_numbers_of_cells_are_rounded_up_to_few(size):
+    assert bucket(size, "predictions") >= size
+    assert np.log2(bucket(size, "predictions")) % 1 == 0
+
+
+def test_all_small_numbers_of_cells_share_four_shapes():
+    assert {bucket(size, "predictions") for size in range(1, 1025)} == {16, 64, 256, 1024}
+
+
+@pytest.mark.parametrize("most", [1, 20, 512, 2048, 65536])
+def test_all_cells_are_asked_about_once_and_few_only_pad_a_shape(most):
+    for total in (1, 15, 16, 17, 100, 440, 1023, 1025, 3000):
+        size, chunks = shapes(total, most)
+        covered = np.concatenate([np.arange(total)[cells] for cells in chunks])
+        np.testing.assert_array_equal(covered, np.arange(total))
+        assert all(0 < cells.stop - cells.start <= size for cells in chunks)
+        assert size == 16 or size <= min(total, most)
+        assert len(chunks) * size < 2 * total or total < 16
+
+
+@pytest.mark.parametrize(("of", "largest"), [("cells", 1.51), ("inducing", 1.5)])
+def test_cells_and_inducing_inputs_are_padded_by_little(of, largest):
+    for size in (9, 24, 33, 100, 168, 264, 300, 700, 5000):
+        room = bucket(size, of)
+        assert size <= room <= max(16, largest * size)
+        assert bucket(room, of) == room
+    assert [bucket(size, "inducing") for size in (24, 168)] == [24, 168]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_padding_repeats_the_last_entry(axis):
+    array = np.arange(6.0).reshape(3, 2)
+    padded = pad(array, 4, axis)
+    size = array.shape[axis]
+    np.testing.assert_array_equal(np.take(padded, np.arange(size), axis), array)
+    for more in range(size, size + 4):
+        np.testing.assert_array_equal(np.take(padded, more, axis), np.take(array, -1, axis))

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from censored_gp.kernels import RBF, Linear, Matern12, Periodic, White
-from censored_gp.model.inducing import FEW_DISTINCT, greedy_inducing, pad_inducing
+from censored_gp.model.inducing import FEW_DISTINCT, Inducing, greedy_inducing
 from censored_gp.model.lmc import (
     LMC,
+    Nugget,
+    covariance,
     features,
     from_free,
     geometry,
@@ -85,7 +87,7 @@ def test_a_kernel_of_lower_rank_gets_empty_columns():
         np.zeros((1, 2)),
         (0, 1),
     )
-    inducing = (pad_inducing(HOURS[:3]), pad_inducing(HOURS[:5]))
+    inducing = (Inducing.padded(HOURS[:3]), Inducing.padded(HOURS[:5]))
     found = np.asarray(loadings(lmc, inducing))
     assert found.shape == (1, 2, 2, 16)
     np.testing.assert_array_equal(found[0, :, 1, :8], 0.0)
@@ -146,7 +148,7 @@ def test_no_more_inducing_inputs_than_allowed():
 def test_a_kernel_that_is_zero_at_its_inducing_inputs_leaves_all_of_it_out():
     """A line through the origin where every row is at the origin: one row, or a constant column."""
     lmc = LMC((Linear(np.ones(1)),), (np.ones((1, 1, 1)),), np.zeros((1, 1)), (0,))
-    inducing = (pad_inducing(greedy_inducing(Linear(1.0), np.zeros((9, 1)), 1e-3, 256)),)
+    inducing = (Inducing.padded(greedy_inducing(Linear(1.0), np.zeros((9, 1)), 1e-3, 256)),)
     new = np.array([[0.0], [2.0]])
     phi, rest = eqx.filter_jit(features)(lmc, inducing, new, JITTER)
     np.testing.assert_array_equal(phi, 0.0)
@@ -159,7 +161,7 @@ def test_a_kernel_that_is_zero_at_its_inducing_inputs_leaves_all_of_it_out():
 
 
 def test_padding_repeats_a_point_and_says_so():
-    inducing = pad_inducing(HOURS[:5])
+    inducing = Inducing.padded(HOURS[:5])
     assert inducing.size == 5
     assert inducing.points.shape == (8, 1)
     np.testing.assert_array_equal(inducing.points[5:], HOURS[[4] * 3])
@@ -173,3 +175,27 @@ def test_a_role_without_kernels_does_not_vary():
 def test_constants_stand_side_by_side_at_every_row():
     lmc = LMC((), (), np.array([[1.0, 2.0], [3.0, 4.0]]), (0, 1, 2, 3))
     np.testing.assert_array_equal(lmc.constant(3), np.tile([1.0, 2.0, 3.0, 4.0], (3, 1)))
+
+
+def test_prior_covariance_is_equation_5():
+    task = small.mixed()
+    for lmc in task.model.priors.values():
+        found = eqx.filter_jit(covariance)(lmc, jnp.asarray(task.inputs), 0.0)
+        for block, each in enumerate(found):
+            expected = dense.covariance(lmc, task.inputs, task.inputs, block)
+            np.testing.assert_allclose(each, expected, atol=1e-12)
+
+
+def test_the_bumps_of_a_nugget_add_up_to_one_all_around_their_cycle():
+    nugget = Nugget(np.ones((1, 1, 8)), 1, 24.0)
+    inputs = np.stack([np.zeros(500), np.linspace(-60.0, 60.0, 500)], axis=1)
+    bumps = nugget.bumps(inputs)
+    np.testing.assert_allclose(bumps.sum(axis=1), 1.0)
+    np.testing.assert_allclose(nugget.bumps(inputs + 24.0), bumps, atol=1e-9)
+    np.testing.assert_allclose(nugget.bumps(np.array([[0.0, 3.0]]))[0], np.eye(8)[1], atol=1e-12)
+
+
+def test_a_nugget_is_as_large_as_its_bump_says():
+    nugget = Nugget(np.array([[[0.1, -0.5, 0.2]]]), 0, 6.0)
+    found = nugget.variance(np.array([[0.0], [2.0], [4.0], [3.0]]))[0, :, 0]
+    np.testing.assert_allclose(found, [0.01, 0.25, 0.04, (0.25 + 0.04) / 2])

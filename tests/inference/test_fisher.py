@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp.inference import fisher as information
-from censored_gp.inference import natural as ascent
+from censored_gp.inference import fisher
+from censored_gp.inference.elbo import evaluate
+from censored_gp.inference.fisher import fisher_information, from_vector, to_vector
 from censored_gp.inference.natural import (
-    Ascent,
-    evaluate_compiled,
-    from_vector,
-    information_compiled,
+    LEAST_DAMPING,
+    LONGEST_STEP,
+    damping_after,
+    newton_step,
     starting_sites,
-    to_vector,
 )
 from censored_gp.kernels import RBF, Periodic, RationalQuadratic
 from censored_gp.likelihoods import Gaussian, Poisson
@@ -32,7 +32,7 @@ CASES = {
 
 
 def covariance_and_mean(lmc, inputs):
-    """Cov and mean of gamma over all rows and outputs of a role, straight from Eq. (5)."""
+    """Covariance and mean of gamma over all rows and outputs of a role, straight from Eq. (5)."""
     lmc = from_free(lmc)
     blocks, outputs = lmc.mean.shape
     size = len(inputs) * outputs
@@ -82,9 +82,8 @@ def found_and_expected(task):
 
 
 def gradient_and_information(free, sites, problem):
-    found = evaluate_compiled(free, sites, problem, JITTER)
-    known = information_compiled(free, sites, found.weights, problem, JITTER)
-    matrix = information.assemble(free, known, found.scores, found.nuggets)
+    found = evaluate(free, sites, problem, JITTER)
+    matrix = fisher_information(free, sites, found, problem, JITTER)
     return to_vector(found.gradient), matrix
 
 
@@ -141,7 +140,7 @@ def test_many_lengthscales_share_the_curvature_along_all_of_them():
 @pytest.mark.slow
 def test_without_pairs_of_outputs_every_output_keeps_its_own(monkeypatch):
     _, whole, _ = found_and_expected(CASES["rank one"]())
-    monkeypatch.setattr(information, "MOST_COUPLED", 1)
+    monkeypatch.setattr(fisher, "MOST_COUPLED", 1)
     jax.clear_caches()  # shapes are the same, so the old program would be found again
     free, own, _ = found_and_expected(CASES["rank one"]())
     places = from_vector(np.arange(len(own)), free)
@@ -154,10 +153,16 @@ def test_a_step_goes_uphill_and_not_too_far():
     task = CASES["coupled"]()
     problem, free = task.problem(task.model), jax.tree.map(np.asarray, small.free_parameters(task))
     gradient, known = gradient_and_information(free, starting_sites(free, problem), problem)
-    step = Ascent().step(free, gradient, known)
+    step = newton_step(free, gradient, known, LEAST_DAMPING)
     assert gradient @ step.change > step.promised > 0
-    assert np.abs(step.change).max() <= ascent.LONGEST_STEP
-    cautious = Ascent()
-    cautious.learn(step, gain=-1.0)
-    shorter = cautious.step(free, gradient, known)
+    assert np.abs(step.change).max() <= LONGEST_STEP
+    cautious = damping_after(LEAST_DAMPING, step.promised, gain=-1.0)
+    shorter = newton_step(free, gradient, known, cautious)
     assert np.linalg.norm(shorter.change) < np.linalg.norm(step.change)
+
+
+@pytest.mark.parametrize(("gain", "after"), [(-1.0, 16.0), (0.5, 4.0), (1.9, 2.0), (np.nan, 16.0)])
+def test_damping_follows_what_steps_gained(gain, after):
+    """A step promised two nats: it brought none of them, some, nearly all, or no number."""
+    assert damping_after(4.0, 2.0, gain) == after
+    assert damping_after(LEAST_DAMPING, 2.0, 2.0) == LEAST_DAMPING

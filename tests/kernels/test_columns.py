@@ -65,50 +65,38 @@ def test_a_duration_as_periodic_lengthscale_is_the_width_of_details():
 
 
 BAD_KERNELS = {
-    "zero period": (lambda: Periodic(0), r"Periodic: period is 0\. Accepted is a positive"),
-    "zero duration": (lambda: Periodic("0d"), r"period is '0d'"),
-    "no unit": (lambda: Periodic("7"), r"'7' is not a duration.*s, min, h, d, w"),
-    "negative": (lambda: RBF(-1.0), r"RBF: lengthscale is -1\."),
-    "not finite": (lambda: Matern12(np.inf), r"lengthscale is inf"),
-    "one of two": (lambda: RBF([1.0, np.nan]), r"lengthscale is \[1, nan\]"),
-    "one duration of two": (lambda: RBF(["1d", -2.0]), r"lengthscale is -2"),
-    "no number": (lambda: RBF({}), r"lengthscale is \{\}.*positive, finite number, or a duration"),
-    "no duration": (lambda: Constant("1d"), r"variance is '1d'\. Accepted is a positive, finite"),
-    "absent name": (
-        lambda: RBF(columns="snow").resolve(TABLE),
-        r"RBF\(.*\) looks at column 'snow', which is not there.*'time', 'rain'.*0 to 1",
-    ),
-    "absent index": (lambda: RBF(columns=2).resolve(TABLE), r"looks at column 2, which is not"),
-    "negative index": (lambda: RBF(columns=-1).resolve(TABLE), r"column -1, which is not there"),
-    "bool index": (lambda: RBF(columns=True).resolve(TABLE), r"column True, which is not there"),
-    "no period": (lambda: Periodic(None), r"period is None.*positive, finite number, or a dur"),
-    "no columns": (lambda: RBF(columns=[]), r"RBF: found columns=\[\]\. Accepted are one column"),
-    "a column twice": (lambda: Linear(columns=["a", "a"]), r"columns=\['a', 'a'\].*different ones"),
-    "twice by name": (
-        lambda: RBF(columns=["time", 0]).resolve(TABLE),
-        r"RBF: found columns=\[0, 0\]",
-    ),
+    "zero period": (lambda: Periodic(0), r"`period` of Periodic .*got 0\."),
+    "zero duration": (lambda: Periodic("0d"), r"`period`.*got '0d'"),
+    "no unit": (lambda: Periodic("7"), r"'7'"),
+    "negative": (lambda: RBF(-1.0), r"`lengthscale` of RBF .*got -1\."),
+    "not finite": (lambda: Matern12(np.inf), r"`lengthscale` of Matern12 .*got inf"),
+    "one of two": (lambda: RBF([1.0, np.nan]), r"got \[1, nan\]"),
+    "one duration of two": (lambda: RBF(["1d", -2.0]), r"got -2"),
+    "no number": (lambda: RBF({}), r"`lengthscale`.*got \{\}"),
+    "no duration": (lambda: Constant("1d"), r"`variance` of Constant .*got '1d'"),
+    "absent name": (lambda: RBF(columns="snow").resolve(TABLE), r"RBF\(.*'snow'.*'time', 'rain'"),
+    "absent index": (lambda: RBF(columns=2).resolve(TABLE), r"column 2"),
+    "negative index": (lambda: RBF(columns=-1).resolve(TABLE), r"column -1"),
+    "bool index": (lambda: RBF(columns=True).resolve(TABLE), r"column True"),
+    "no period": (lambda: Periodic(None), r"`period` of Periodic .*got None"),
+    "no columns": (lambda: RBF(columns=[]), r"`columns` of RBF .*got \[\]"),
+    "a column twice": (lambda: Linear(columns=["a", "a"]), r"`columns`.*got \['a', 'a'\]"),
+    "twice by name": (lambda: RBF(columns=["time", 0]).resolve(TABLE), r"got \[0, 0\]"),
     "in a sum": (lambda: (RBF() + White(columns="snow")).resolve(TABLE), r"White.*'snow'"),
-    "duration of rain": (
-        lambda: Periodic("1d", columns="rain").resolve(TABLE),
-        r"gives the duration '1d', but column 'rain' holds numbers.*look at a column of times \('t",
-    ),
-    "duration on all": (lambda: RBF("1d").resolve(TABLE), r"column 'rain' holds numbers"),
-    "sizes": (lambda: RBF([1, 2, 3]).resolve(TABLE), r"3 values of lengthscale for 2 column\(s\)"),
-    "duration sizes": (
-        lambda: RBF(["1d"]).resolve(TABLE),
-        r"1 values of lengthscale for 2 column\(s\) \('time', 'rain'\)\. Give one number",
-    ),
-    "not filled": (lambda: RBF()(np.eye(2), np.eye(2)), r"not in numbers yet \(lengthscale\)"),
+    "duration of rain": (lambda: Periodic("1d", columns="rain").resolve(TABLE), r"'1d'.*'rain'"),
+    "duration on all": (lambda: RBF("1d").resolve(TABLE), r"'rain'"),
+    "sizes": (lambda: RBF([1, 2, 3]).resolve(TABLE), r"`lengthscale`.*'time', 'rain'.*got 3"),
+    "duration sizes": (lambda: RBF(["1d"]).resolve(TABLE), r"`lengthscale`.*got 1"),
+    "not filled": (lambda: RBF()(np.eye(2), np.eye(2)), r"RBF\(.*lengthscale"),
     "not resolved": (
         lambda: (RBF(1.0, columns="rain") * White()).diagonal(np.eye(2)),
-        r"not in numbers yet \(columns\).*resolve",
+        r"columns.*resolve",
     ),
 }
 
 
 @pytest.mark.parametrize(("make", "message"), BAD_KERNELS.values(), ids=BAD_KERNELS)
-def test_bad_kernels_are_refused_in_words(make, message):
+def test_bad_kernels_are_refused_by_field_and_value(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 

@@ -1,4 +1,4 @@
-"""A further kernel is taken up where rows share what the model takes for noise, and only there."""
+"""A further kernel where rows share what passes for noise, and the rank by Akaike's criterion."""
 
 import dataclasses
 import itertools
@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from censored_gp.inference import model_search as growth
-from censored_gp.inference import natural
-from censored_gp.inference import natural as climb
+from censored_gp.inference import model_search, natural
+from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import Sites
-from censored_gp.inference.result import Task
+from censored_gp.inference.posterior import Posterior, Sites
+from censored_gp.inference.result import FitResult, Task
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
 from censored_gp.model.lmc import from_free, grams
 from censored_gp.model.model import Design
-from censored_gp.model.starting_values import starting_model
+from censored_gp.model.starting_values import coefficients, starting_model, starting_models
 from support import small
 
 ROWS = 200
@@ -43,7 +42,7 @@ def drawn(noise, *parts, seed=0):
 
 def promised(z, noise, prior):
     precision = np.full(ROWS, 1.0 / noise)
-    return growth.promise(z * precision, precision, 3.0, prior, SPARES)
+    return model_search.promise(z * precision, precision, 3.0, prior, SPARES)
 
 
 def test_the_promise_is_a_difference_of_textbook_evidences():
@@ -54,14 +53,16 @@ def test_the_promise_is_a_difference_of_textbook_evidences():
     def evidence(gram, variances):
         return max(
             multivariate_normal(np.full(ROWS, 3.0), cov, allow_singular=False).logpdf(z)
-            for s, a in itertools.product(growth.NOISE, variances)
-            for cov in [prior + a * unit * gram + (s * noise + growth.JITTER * unit) * np.eye(ROWS)]
+            for s, a in itertools.product(model_search.NOISE, variances)
+            for cov in [
+                prior + a * unit * gram + (s * noise + model_search.JITTER * unit) * np.eye(ROWS)
+            ]
         )
 
-    without = evidence(np.eye(ROWS), (0.0, *growth.VARIANCES))
-    expected = [evidence(gram, growth.VARIANCES) - without for gram in SPARES]
-    found = promised(z, noise, prior)
-    np.testing.assert_allclose(found.gains, expected, rtol=1e-6)
+    without = evidence(np.eye(ROWS), (0.0, *model_search.VARIANCES))
+    expected = [evidence(gram, model_search.VARIANCES) - without for gram in SPARES]
+    gains, _ = promised(z, noise, prior)
+    np.testing.assert_allclose(gains, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -69,7 +70,7 @@ def test_the_promise_is_a_difference_of_textbook_evidences():
 def test_noise_promises_nothing_however_much_it_is(seed, more_noise):
     """An overdispersed family has noise that its sites do not know of: no kernel mends that."""
     z = drawn(more_noise * 0.3, (0.5, rbf(SLOW)), seed=seed)
-    assert promised(z, 0.3, 0.5 * rbf(SLOW)).gains.max() < growth.CERTAIN
+    assert promised(z, 0.3, 0.5 * rbf(SLOW))[0].max() < model_search.CERTAIN
 
 
 @pytest.mark.parametrize(
@@ -77,10 +78,10 @@ def test_noise_promises_nothing_however_much_it_is(seed, more_noise):
     [((0.5, rbf(SLOW)), (0.3, rbf(FAST)), 0), ((0.1, rbf(FAST)), (3.0, rbf(SLOW)), 2)],
 )
 def test_what_rows_share_beyond_the_prior_is_found(there, lacking, best):
-    found = promised(drawn(0.1, there, lacking), 0.1, there[0] * there[1])
-    assert np.argmax(found.gains) == best
-    assert found.gains[best] > growth.CERTAIN
-    assert found.variances[best] > 0.05
+    gains, variances = promised(drawn(0.1, there, lacking), 0.1, there[0] * there[1])
+    assert np.argmax(gains) == best
+    assert gains[best] > model_search.CERTAIN
+    assert variances[best] > 0.05
 
 
 def test_cells_that_tell_nothing_change_nothing():
@@ -89,13 +90,13 @@ def test_cells_that_tell_nothing_change_nothing():
     known = precision > 0
     pairs = np.ix_(known, known)
     args = z * precision, precision, 3.0, 0.5 * rbf(SLOW)
-    all_rows = growth.promise(*args, SPARES)
-    those = growth.promise(
+    all_rows = model_search.promise(*args, SPARES)
+    those = model_search.promise(
         *(a[known] for a in args[:2]), 3.0, args[3][pairs], [gram[pairs] for gram in SPARES]
     )
-    np.testing.assert_allclose(all_rows.gains, those.gains)
-    nothing = growth.promise(*(0.0 * a for a in args[:2]), *args[2:], SPARES)
-    np.testing.assert_array_equal(nothing.gains, 0.0)
+    np.testing.assert_allclose(all_rows, those)
+    nothing = model_search.promise(*(0.0 * a for a in args[:2]), *args[2:], SPARES)
+    np.testing.assert_array_equal(nothing[0], 0.0)
 
 
 @pytest.mark.parametrize("coupled", [True, False])
@@ -103,7 +104,9 @@ def test_a_grown_role_has_the_promised_variance_beside_its_own(coupled):
     task = small.make_task((Gaussian(), Gaussian()), {"mean": (RBF(1.5),)}, coupled=coupled)
     before = small.free_parameters(task)["mean"]
     variance = np.array([0.2, 0.7]).reshape(np.shape(before.mean))
-    after = from_free(growth.grown(before, growth.Growth(RBF(0.4, columns=0), variance)))
+    after = from_free(
+        model_search.grown(before, model_search.Growth(RBF(0.4, columns=0), variance))
+    )
     assert len(after.kernels) == 2
     blocks = len(variance)
     np.testing.assert_allclose(
@@ -149,7 +152,7 @@ def test_a_fit_that_lacks_nothing_is_not_touched():
 
 def test_nothing_grows_in_the_last_iteration_or_with_hyper_parameters_held():
     for settings in (
-        NaturalSettings(max_iterations=climb.LOOK_AFTER),
+        NaturalSettings(max_iterations=natural.LOOK_AFTER),
         NaturalSettings(learn=False),
     ):
         posterior, report = natural.fit(task_of(BOTH, spare=SPARE), settings)
@@ -160,7 +163,7 @@ def test_nothing_grows_in_the_last_iteration_or_with_hyper_parameters_held():
 @pytest.mark.slow
 @pytest.mark.parametrize("coupled", [True, False])
 def test_many_outputs_grow_only_if_they_share_nothing(monkeypatch, coupled):
-    monkeypatch.setattr(climb, "MOST_COUPLED", 1)
+    monkeypatch.setattr(natural, "MOST_COUPLED", 1)
     observations = small.observe(np.stack([BOTH, BOTH[::-1]], axis=1), 0.0)
     design = Design(
         (Gaussian(), Gaussian()), {"mean": (RBF(SLOW, columns=0),), "scale": ()}, coupled
@@ -177,15 +180,15 @@ def is_wide(free):
 @pytest.mark.parametrize("pressed", [1, 2])
 def test_an_interruption_of_the_wider_climb_returns_the_better_fit(monkeypatch, pressed):
     """The wider model has no value yet, or one that is not worth having."""
-    done, honest = [], climb.evaluate_compiled
+    done, honest = [], natural.evaluate
 
-    def evaluate(free, *others):
+    def interrupted(free, *others):
         done.extend([1] * is_wide(free))
         if len(done) == pressed:
             raise KeyboardInterrupt
         return honest(free, *others)
 
-    monkeypatch.setattr(climb, "evaluate_compiled", evaluate)
+    monkeypatch.setattr(natural, "evaluate", interrupted)
     posterior, report = natural.fit(task_of(BOTH, spare=SPARE))
     assert report.status == "interrupted"
     assert report.elbo == max(report.trace)
@@ -194,13 +197,13 @@ def test_an_interruption_of_the_wider_climb_returns_the_better_fit(monkeypatch, 
 
 
 def test_a_wider_model_that_leads_no_higher_is_left(monkeypatch):
-    honest = climb.evaluate_compiled
+    honest = natural.evaluate
 
-    def evaluate(free, *others):
+    def lower(free, *others):
         found = honest(free, *others)
         return found._replace(elbo=found.elbo - 1e3) if is_wide(free) else found
 
-    monkeypatch.setattr(climb, "evaluate_compiled", evaluate)
+    monkeypatch.setattr(natural, "evaluate", lower)
     posterior, report = natural.fit(task_of(BOTH, spare=SPARE))
     assert not is_wide(posterior.model.priors)
     assert report.converged
@@ -220,7 +223,7 @@ def test_several_outputs_have_their_own_promises():
     linear = np.zeros((2, room, 1))
     linear[:, :ROWS, 0] = z.T * precision[:, :ROWS, 0]
     free["mean"] = dataclasses.replace(free["mean"], mean=np.full((2, 1), 3.0))
-    found = growth.lacking(free, {"mean": Sites(linear, precision)}, problem, SPARE)
+    found = model_search.lacking(free, {"mean": Sites(linear, precision)}, problem, SPARE)
     assert found is not None
     assert found.kernel.lengthscale == FAST
     assert found.variance.shape == (2, 1)
@@ -235,32 +238,83 @@ def test_rows_are_looked_at_in_the_order_of_time():
     )
     problem = mixed.problem(mixed.model)
     told = np.ones((1, len(problem.inputs), 1))
-    rows = growth._stretch(problem, SPARE[0], told)
+    rows = model_search._stretch(problem, SPARE[0], told)
     times = problem.inputs[rows[rows < ROWS], 0]
     np.testing.assert_array_equal(times, np.sort(times))
     np.testing.assert_array_equal(np.sort(rows), np.arange(len(problem.inputs)))
 
 
 def test_rows_that_tell_nothing_are_passed_over_where_they_are_many(monkeypatch):
-    monkeypatch.setattr(growth, "STRETCH", 64)
+    monkeypatch.setattr(model_search, "STRETCH", 64)
     task = task_of(BOTH, spare=SPARE)
     problem = task.problem(task.model)
     middle = np.arange(ROWS // 2 - 32, ROWS // 2 + 32)
     told = np.ones((1, len(problem.inputs), 1))
-    np.testing.assert_array_equal(growth._stretch(problem, SPARE[0], told), middle)
+    np.testing.assert_array_equal(model_search._stretch(problem, SPARE[0], told), middle)
     told[:, middle] = 0.0
-    rows = growth._stretch(problem, SPARE[0], told)
+    rows = model_search._stretch(problem, SPARE[0], told)
     assert len(rows) == 64
     assert not np.isin(rows, middle).any()
 
 
-def test_with_many_outputs_small_gains_for_each_cell_are_none():
-    task = task_of(PLAIN)
-    problem = task.problem(task.model)
-    few, many, held = (
-        climb.Climb(problem, NaturalSettings(learn=learn), 1e-9, many)
-        for learn, many in ((True, False), (True, True), (False, True))
-    )
-    for run in (few, many, held):
-        run._settle(10 * run.settings.tolerance_per_cell * ROWS + run.settings.tolerance)
-    assert (few.calm, many.calm, held.calm) == (0, 1, 0)
+@pytest.fixture
+def task():
+    return small.separate()
+
+
+def models():
+    """One of rank one with 4 coefficients, one of rank three with 9."""
+    design = Design((Gaussian(),) * 4, {"mean": (small.RBF(1.0),), "scale": ()})
+    found = starting_models(design, np.random.default_rng(0).normal(size=(10, 4)))
+    assert [coefficients(model) for model in found] == [4, 9]
+    return found
+
+
+def engine(*bounds, status="converged"):
+    """Pretend to fit: the bounds are those of successive models, an exception is raised."""
+    left = list(bounds)
+
+    def run(task, settings):
+        bound = left.pop(0)
+        if isinstance(bound, BaseException):
+            raise bound
+        posterior = Posterior(task.model, {}, {}, np.asarray(1e-9))
+        return posterior, FitResult(status, "", bound, (bound,))
+
+    return run
+
+
+@pytest.mark.parametrize(("second", "kept"), [(-6.0, 4), (-4.0, 9), (np.nan, 4), (-np.inf, 4)])
+def test_more_coefficients_must_be_worth_a_nat_each(task, second, kept):
+    posterior, report = best_fit(engine(-10.0, second), task, models())
+    assert coefficients(posterior.model) == kept
+    assert report.elbo == (-10.0 if kept == 4 else second)
+
+
+def test_a_bound_that_is_no_number_never_wins(task):
+    posterior, _ = best_fit(engine(np.nan, -100.0), task, models())
+    assert coefficients(posterior.model) == 9
+
+
+def test_an_interruption_of_the_second_fit_keeps_the_first_and_says_so(task):
+    posterior, report = best_fit(engine(-10.0, KeyboardInterrupt()), task, models())
+    assert coefficients(posterior.model) == 4
+    assert report.status == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        best_fit(engine(KeyboardInterrupt()), task, models())
+
+
+def test_after_an_interruption_no_other_model_is_tried(task):
+    run = engine(-10.0, AssertionError("tried"), status="interrupted")
+    assert best_fit(run, task, models())[1].status == "interrupted"
+
+
+def test_every_model_is_fitted_to_the_same_data(task):
+    seen = []
+
+    def run(own, settings):
+        seen.append(dataclasses.replace(own, model=task.model))
+        return engine(-1.0)(own, settings)
+
+    best_fit(run, task, models())
+    assert all(each == task for each in seen)

@@ -1,0 +1,153 @@
+"""What every kernel must fulfil. A kernel without a case here fails the first test."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from sklearn.gaussian_process import kernels as sk
+
+from censored_gp import kernels
+from censored_gp.data.inputs import Columns
+from censored_gp.kernels import (
+    KERNELS,
+    RBF,
+    Combination,
+    Constant,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    Stationary,
+    White,
+    distinct_rows,
+)
+from support.quick import quick
+
+# Each kernel with its counterpart in scikit-learn, the independent oracle.
+PAIRS = {
+    "RBF": (RBF(0.7), sk.RBF(0.7)),
+    "Matern12": (Matern12(0.7), sk.Matern(0.7, nu=0.5)),
+    "Matern32": (Matern32(0.7), sk.Matern(0.7, nu=1.5)),
+    "Matern52": (Matern52(0.7), sk.Matern(0.7, nu=2.5)),
+    "RationalQuadratic": (RationalQuadratic(0.7, 1.3), sk.RationalQuadratic(0.7, alpha=1.3)),
+    "Periodic": (Periodic(1.9, 0.8, columns=0), sk.ExpSineSquared(0.8, periodicity=1.9)),
+    "Linear": (Linear(1.0), sk.DotProduct(sigma_0=0.0, sigma_0_bounds="fixed")),
+    "Constant": (Constant(2.5), sk.ConstantKernel(2.5)),
+    "White": (White(), sk.WhiteKernel(1.0)),
+    "Sum": (RBF(0.7) + Constant(0.3), sk.RBF(0.7) + sk.ConstantKernel(0.3)),
+    "Product": (RBF(0.7) * Matern32(2.0), sk.RBF(0.7) * sk.Matern(2.0, nu=1.5)),
+}
+CASES = [pytest.param(*pair, id=name) for name, pair in PAIRS.items()]
+ALONE = [pytest.param(pair[0], id=name) for name, pair in PAIRS.items()]
+TABLE = Columns(("time", "rain"), (True, False), (np.datetime64("2018-01-01"), 0.0))
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(25, 3))
+
+
+def looked_at(kernel, X):
+    return X[:, list(kernel.columns)] if kernel.columns else X
+
+
+def emptied(kernel):
+    """The kernel with every lengthscale and scale to be chosen."""
+    names = [n for n in ("lengthscale", "scale") if hasattr(kernel, n)]
+    return eqx.tree_at(lambda k: [getattr(k, n) for n in names], kernel, [None] * len(names))
+
+
+def test_every_kernel_has_a_case():
+    public = [getattr(kernels, name) for name in kernels.__all__]
+    classes = {c for c in public if isinstance(c, type) and issubclass(c, Kernel)}
+    assert {c.__name__ for c in classes - {Kernel, Stationary, Combination}} == set(PAIRS)
+
+
+@pytest.mark.parametrize(("kernel", "oracle"), CASES)
+def test_equals_scikit_learn(kernel, oracle, X):
+    own = looked_at(kernel, X)
+    found = quick(lambda X: (kernel(X, X), kernel(X, X[:7] + 1), kernel.diagonal(X)))(X)
+    np.testing.assert_allclose(found[0], oracle(own), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(found[1], oracle(own, own[:7] + 1), rtol=1e-12)
+    np.testing.assert_allclose(found[2], oracle.diag(own), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ALONE)
+def test_batch_equals_the_obvious_loop(kernel, X):
+    rows, others = jnp.asarray(X[:4]), jnp.asarray(X[2:7])
+    one = quick(lambda x, z: kernel.evaluate(x, z))
+    loop = [[float(one(x, z)) for z in others] for x in rows]
+    np.testing.assert_allclose(quick(lambda a, b: kernel(a, b))(rows, others), loop, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", ALONE)
+def test_is_symmetric_and_positive_semi_definite(kernel, X):
+    gram = np.asarray(quick(lambda X: kernel(X, X))(X))
+    np.testing.assert_array_equal(gram, gram.T)
+    assert np.linalg.eigvalsh(gram).min() > -1e-10 * np.trace(gram)
+
+
+@pytest.mark.parametrize("kernel", ALONE)
+def test_gradients_are_right_and_finite_at_zero_distance(kernel, X):
+    flat, unravel = ravel_pytree(eqx.filter(kernel, eqx.is_inexact_array))
+
+    def total(leaves):
+        return jnp.sum(jnp.sin(eqx.combine(unravel(leaves), kernel)(X, X)))
+
+    steps = 1e-6 * np.eye(flat.size)
+    at = quick(total)
+    slopes = [(at(flat + step) - at(flat - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(quick(jax.grad(total))(flat), slopes, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ALONE)
+def test_the_diagonal_is_that_of_the_gram_matrix(kernel, X):
+    gram, diagonal = quick(lambda X: (kernel(X, X), kernel.diagonal(X)))(X)
+    np.testing.assert_allclose(diagonal, np.diagonal(gram), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", ALONE)
+def test_what_is_open_is_filled_with_usable_values(kernel, X):
+    terms = getattr(kernel, "terms", (kernel,))
+    for term in map(emptied, terms):
+        filled = term.fill_lengthscales(X)
+        assert "None" not in repr(filled)
+        assert all(np.all(np.isfinite(v) & (v > 0)) for v in jax.tree.leaves(filled))
+        assert np.all(np.isfinite(filled(X, X)))
+
+
+@pytest.mark.parametrize("kernel", ALONE)
+def test_resolving_and_naming_columns_changes_no_covariance(kernel, X):
+    rows = X[:, :2]
+    resolved = kernel.resolve(TABLE)
+    again = resolved.named(TABLE).resolve(TABLE)
+    assert repr(again) == repr(resolved)
+    np.testing.assert_array_equal(again(rows, rows), kernel(rows, rows))
+
+
+@pytest.mark.parametrize("kernel", ALONE)
+def test_rows_that_are_not_distinct_have_equal_covariances(kernel, X):
+    rows = np.concatenate([X[:6], X[:6] + np.array([1.9, 0.0, 0.0]), X[:6]])
+    kept = distinct_rows(kernel, rows)
+    canonical = kernel.canonical(rows)
+    gram = np.asarray(quick(lambda X: kernel(X, X))(rows))
+    for n in range(len(rows)):
+        twin = next(m for m in kept if np.allclose(canonical[m], canonical[n]))
+        np.testing.assert_allclose(gram[n], gram[twin], atol=1e-9)
+
+
+def test_a_kernel_is_registered_by_being_defined():
+    class Cauchy(Stationary):
+        def correlation(self, s):
+            return 1 / (1 + s)
+
+    try:
+        assert KERNELS["Cauchy"] is Cauchy
+    finally:
+        del KERNELS["Cauchy"]
+    assert all(KERNELS[name] is type(pair[0]) for name, pair in PAIRS.items())
