@@ -151,7 +151,7 @@ REFUSED = {
         FRAME.assign(b=with_cell(FRAME.b, 1, 0.5)),
         settings={"likelihood": {"a": "gaussian", "b": "poisson"}},
     ),
-    "unknown family": Call(["likelihood 'normal'"], X, Y, settings={"likelihood": "normal"}),
+    "unknown family": Call(["(?i)likelihood.*'normal'"], X, Y, settings={"likelihood": "normal"}),
     "families by wrong name": Call(
         ["likelihood", "'y'", "'z'"],
         X,
@@ -238,7 +238,7 @@ def test_it_is_refused_before_any_computing(call, monkeypatch):
 
 
 def test_a_period_of_zero_is_refused_at_once():
-    with pytest.raises(ValueError, match=r"Periodic: period is 0\. Accepted is a positive"):
+    with pytest.raises(ValueError, match=r"period.*Periodic.*got 0"):
         Periodic(0)
 
 
