@@ -11,7 +11,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from censored_gp.inference import elbo, natural
+from censored_gp.inference import ENGINES, elbo, infer, natural
 from censored_gp.inference.natural import Climb, NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
