@@ -8,7 +8,7 @@ from censored_gp.cli.fitting import _likelihood
 from censored_gp.cli.options import SIDES, Training
 from censored_gp.cli.plans import Plan, plan_of_layout, plan_of_options
 from censored_gp.cli.problems import BadInput
-from censored_gp.data.layout import Layout, Spec
+from censored_gp.data.layout import Layout
 from censored_gp.data.observations import ACCEPTED
 
 NAMES = ["t", "a", "b", "a_full", "b_full", "docks", "x,y", "16"]
@@ -71,8 +71,7 @@ def test_only_the_columns_that_are_needed_are_read():
 
 
 def test_a_model_file_says_the_same_as_the_options_did():
-    spec = Spec(censored={"a": "a_full"}, side="left")
-    layout = Layout(("a", "b"), "t", ("x,y",), spec=spec)
+    layout = Layout(("a", "b"), "t", ("x,y",), censored={"a": "a_full"}, side="left")
     found = plan_of_layout(SimpleNamespace(layout_=layout), "m.cgp")
     assert found == Plan(("a", "b"), "t", ("x,y",), censored={"a": "a_full"}, side="left")
     long = Layout(("one", "two"), "t", (), "b", "a")
