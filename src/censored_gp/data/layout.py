@@ -304,7 +304,7 @@ def _inputs(table: Table, layout: Layout) -> Table:
 
 
 def _read_cells(
-    table: Table, outputs: Sequence[Any], given: dict[str, Any], keys: Sequence[Any] | None = None
+    table: Table, outputs: Sequence[Any], given: dict[str, Any], keys: Any = None
 ) -> Observations:
     """Return what the table says of its cells, rows as in the table and a column for each output.
 
