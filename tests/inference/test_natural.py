@@ -11,7 +11,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from censored_gp.inference import ENGINES, elbo, infer, natural
+from censored_gp.inference import elbo, natural
 from censored_gp.inference.natural import Climb, NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
@@ -130,12 +130,6 @@ def test_the_hosts_precision_is_left_alone():
             natural.fit(small.separate(), NaturalSettings(max_iterations=2))
         assert before.dtype == (jnp.ones(3) / 3).dtype == jnp.float32
         np.testing.assert_array_equal(before, jnp.ones(3) / 3)
-
-
-def test_an_unknown_engine_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'natural', 'svi', 'nuts'.*'magic'"):
-        infer("magic", small.separate())
-    assert ENGINES == ("natural", "svi", "nuts")
 
 
 @pytest.mark.parametrize("most", [8, 80])
