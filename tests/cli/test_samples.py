@@ -97,8 +97,8 @@ def test_wrong_options_are_refused(run, line, option):
 
 @pytest.fixture(scope="module")
 def small():
-    """The demonstration on few days with the simplest likelihood of counts."""
-    return samples.fit_both(10, 1, "poisson")
+    """The demonstration on few days with the simplest likelihood."""
+    return samples.fit_both(10, 1, "gaussian")
 
 
 def test_the_held_out_days_are_not_trained_on(small):
