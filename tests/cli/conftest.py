@@ -1,13 +1,19 @@
-"""Files that the tests of the terminal share: one small table, and one model fitted to it."""
+"""What tests of the command line share: one small table, and one model fitted to it."""
 
+import csv
 import shlex
 
 import pytest
 from typer.testing import CliRunner
 
-from censored_gp import cli, simulate
-from censored_gp.cli.options import COMMANDS
+from censored_gp import simulate
+from censored_gp.cli import app
+from censored_gp.cli.output import write_table
 
+FIT = (
+    "fit bikes.csv --outputs station_1,station_2 --time time --inputs rain "
+    "--censored station_1_empty,station_2_empty --model mocgp --save bikes.cgp"
+)
 HOURS = 48
 
 
@@ -22,42 +28,47 @@ def run():
     """Run a command line as a shell would, and return how it ended."""
 
     def run(line, **settings):
-        words = shlex.split(line.replace("\\\n", " ").removeprefix("censored-gp"))
-        return CliRunner().invoke(cli.app, words, **settings)
+        return CliRunner().invoke(app, shlex.split(line), **settings)
 
     return run
 
 
 @pytest.fixture(scope="session")
+def rows(run):
+    """Run a command that must succeed, and return the rows of the CSV on its standard output."""
+
+    def rows(line):
+        result = run(line)
+        assert result.exit_code == 0, result.output
+        return list(csv.DictReader(result.stdout.splitlines()))
+
+    return rows
+
+
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """The files that the examples of the help speak of."""
+    """A folder with two days of a bike share, and the inputs of the day after."""
     folder = tmp_path_factory.mktemp("bikes")
-    world = simulate.bike_share(days=3, seed=1)
-    names = [f"{n}{end}" for n in world.names for end in ("", "_empty", "_truth")]
-    lines = [",".join(["time", "rain", *names])]
-    for i in range(HOURS + 24):
-        columns = (world.observed[i], world.censored[i], world.demand[i])
-        cells = [str(column[d]) for d in range(2) for column in columns]
-        lines.append(",".join([f"{world.time[i]}:00", str(world.rain[i]), *cells]))
-    (folder / "bikes.csv").write_text("\n".join(lines[: HOURS + 1]) + "\n")
-    ahead = [",".join(line.split(",")[:2]) for line in [lines[0], *lines[HOURS + 1 :]]]
-    (folder / "next_week.csv").write_text("\n".join(ahead) + "\n")
+    table = simulate.bike_share(days=3, seed=1).table(truth=True)
+    table["time"] = table["time"].astype("datetime64[us]")
+    write_table({k: v[:HOURS] for k, v in table.items()}, str(folder / "bikes.csv"))
+    ahead = {name: table[name][HOURS:] for name in ("time", "rain")}
+    write_table(ahead, str(folder / "next_week.csv"))
     return folder
 
 
 @pytest.fixture(scope="session")
 def fitted(folder, run):
-    """What fitting the simplest model of the table said; the file of the model is in the folder."""
-    line = COMMANDS["fit"].examples[0].replace("--likelihood poisson", "--model mocgp")
+    """How fitting the table ended; the model is in the folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        result = run(line)
+        result = run(FIT)
     assert result.exit_code == 0, result.output
     return result
 
 
 @pytest.fixture
 def here(folder, fitted, monkeypatch):
-    """The folder, with a model in it, as the working directory."""
+    """The folder, with the model in it, as the working directory."""
     monkeypatch.chdir(folder)
     return folder

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from censored_gp import CensoredGP, load
-from censored_gp.data.layout import inputs_table, read_new, read_training, result
+from censored_gp.data.layout import read_new, read_training, result
 from censored_gp.data.tables import Table, build, read_table
 from censored_gp.kernels import RBF
 
@@ -111,7 +111,9 @@ def test_a_value_whose_flag_is_missing_is_left_out():
 def test_flags_that_never_say_exact_are_refused_where_some_are_missing():
     # A missing value has no flag to speak of.
     table = wide().assign(a_full=[1.0, *[np.nan] * (N - 1)], a=[*range(N - 1), np.nan])
-    with pytest.raises(ValueError, match=r"(?i)Flag 'a_full'.* is missing in .* nowhere 0.*fill in 0"):
+    with pytest.raises(
+        ValueError, match=r"(?i)Flag 'a_full'.* is missing in .* nowhere 0.*fill in 0"
+    ):
         read_training(table, **WIDE, censored={"a": "a_full"})
 
 

@@ -100,12 +100,12 @@ def test_masked_cells_are_missing():
     assert Observations.exact(y).is_missing[:, 0].tolist() == [False, True]
     times = np.ma.masked_array(NOON, mask=[False, True])
     for X in (np.ma.masked_array([[1], [999]], mask=[[False], [True]]), times, {"x": times}):
-        with pytest.raises(DataError, match="row 1: got (NaN|a missing)"):
+        with pytest.raises(DataError, match=r"row 1: got (NaN|a missing)"):
             read_inputs(X)
 
 
 def test_near_misses_of_names_are_told_and_long_names_are_cut():
-    with pytest.raises(DataError, match="no column 'bike'.*Did you mean 'bikes'"):
+    with pytest.raises(DataError, match=r"no column 'bike'.*Did you mean 'bikes'"):
         read_table({"bikes": [1]}).array("bike", "Output")
     with pytest.raises(DataError) as caught:
         read_table({"x" * 100_000: [1]}).array("y" * 100_000, "Output")

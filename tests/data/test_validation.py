@@ -41,7 +41,7 @@ def test_bounds_join_values_whatever_their_names():
 
 
 def test_a_value_outside_its_bounds_is_refused():
-    with pytest.raises(ValueError, match="Output 'y', row 1: got 1, .* 2 and 3"):
+    with pytest.raises(ValueError, match=r"Output 'y', row 1: got 1, .* 2 and 3"):
         targets.read_targets([2.5, 1.0], lower=[2, 2], upper=[3, 3])
     seen = targets.read_targets([2.5, np.nan], lower=[2, 2], upper=[3, 3])
     assert seen.is_interval.all()

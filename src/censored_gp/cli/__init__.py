@@ -1,48 +1,11 @@
-"""The terminal: `censored-gp`, with a module for each command."""
+"""The command line `censored-gp`: questions about a table, without programming.
 
-from __future__ import annotations
+`main` holds the group of commands, which imports a command when it is called, so that the help
+does not wait for JAX. `commands/` holds the commands: thin functions over `CensoredGP`. They share
+`options` (groups of options), `fitting` (a fitted model from a file or a fit), `output` (tables as
+files or on the terminal) and `console` (messages and exit codes). Import `app` from here.
+"""
 
-from importlib import import_module
-from typing import Annotated
-
-import typer
-
-import censored_gp
-from censored_gp.cli.options import COMMANDS
-
-NAMES = (
-    *("demo", "data", "fit", "predict", "impute", "lost-demand", "forecast", "required-supply"),
-    *("correlations", "diagnose", "compare", "report"),
-)
-"""The commands, in the order of the help."""
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Regression for outputs that were only partly seen: true demand from censored records.",
-)
+from censored_gp.cli.main import app
 
 __all__ = ["app"]
-
-
-def _say_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"censored-gp {censored_gp.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which.")
-    ] = False,
-) -> None:
-    """Regression for outputs that were only partly seen: true demand from censored records."""
-
-
-for _name in NAMES:
-    # They import what is heavy when they run.
-    import_module(f"censored_gp.cli.commands.{_name.replace('-', '_')}")
-    _made = COMMANDS[_name]
-    app.command(_name, help=_made.text, cls=_made.shown)(_made.run)

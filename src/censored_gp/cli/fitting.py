@@ -1,237 +1,285 @@
-"""A fitted model for a command: from a model file, or fitted to a table."""
+"""From the options of a command to tables and a fitted model."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from censored_gp.cli import memory
-from censored_gp.cli.arrow import require_pyarrow
-from censored_gp.cli.options import (
-    MODELS,
-    USUAL_LIKELIHOOD,
-    USUAL_MODEL,
-    USUAL_SEED,
-    Files,
-    Training,
-)
-from censored_gp.cli.plans import GIVEN, Plan, plan_of_columns, plan_of_layout, plan_of_options
-from censored_gp.cli.problems import BadInput, Interrupted, located, say
-from censored_gp.cli.reading import STDIN, Source, Wanted
-from censored_gp.cli.words import in_options
+from sklearn.base import clone
 
-__all__ = [
-    "Fitted",
-    "Ready",
-    "check_save",
-    "fitted",
-    "loaded",
-    "prepared",
-    "refuse_unused",
-    "source_of",
-]
+from censored_gp import CensoredGP, load
+from censored_gp.cli.console import bad_option, explain, say
+from censored_gp.cli.options import Preset, Reading, Side, Training, split_names
+from censored_gp.cli.output import ENDINGS, check_target
+from censored_gp.data.errors import DataError, listed
+from censored_gp.data.files import File
+from censored_gp.data.layout import inputs_table
+from censored_gp.data.tables import Table
+from censored_gp.estimator import presets
+from censored_gp.likelihoods import FAMILIES
 
 MODEL_ENDINGS = (".cgp", ".safetensors")
-"""Of model files: no table that somebody needs is called so."""
+"""Endings of model files: a slip of --save cannot overwrite a table."""
+SAVED = (
+    *("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper"),
+    *("side", "likelihood", "model"),
+)
+"""Options that a model file settles."""
 
 
-class Ready(NamedTuple):
-    """A table that has been read, and the model that is to be fitted to it."""
-
-    wanted: Wanted
-    plan: Plan
-    model: Any
+def table_file(path: Path, reading: Reading) -> File:
+    """Return a table file with the options for reading it; - is CSV on the standard input."""
+    content = sys.stdin.buffer.read() if str(path) == "-" else None
+    return File(path, reading.delimiter, reading.encoding, reading.decimal, content)
 
 
-class Fitted(NamedTuple):
-    """A fitted model, and how its table is laid out."""
+def where_pairs(where: Sequence[str] | None) -> list[tuple[str, str]]:
+    """Return the columns and values of --where.
 
-    model: Any
-    plan: Plan
-
-
-def source_of(file: Path, files: Files) -> Source:
-    """Return a file with the options for reading it."""
-    where = tuple(_pair(text) for text in files.where or ())
-    return Source(
-        file,
-        files.delimiter,
-        files.encoding,
-        files.zone,
-        where,
-        decimal=files.decimal,
-        content=sys.stdin.buffer.read() if str(file) == STDIN else None,
-    )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    """Return a column and the value that it must have.
-
-    >>> _pair("store = 235")
-    ('store', '235')
+    >>> where_pairs(["store = 235"])
+    [('store', '235')]
     """
-    name, mark, value = text.partition("=")
-    if not mark or not name.strip():
-        raise BadInput(f"--where: found {text!r}. Accepted is COLUMN=VALUE, as store=235.")
-    return name.strip(), value.strip()
+    for text in where or ():
+        if not text.partition("=")[0].strip() or "=" not in text:
+            raise bad_option("--where", f"{text!r} must be COLUMN=VALUE, as store=235.")
+    pairs = (text.partition("=")[::2] for text in where or ())
+    return [(name.strip(), value.strip()) for name, value in pairs]
+
+
+@contextlib.contextmanager
+def located(table: Table) -> Iterator[None]:
+    """Add the file and the line to errors about a table, and the file to warnings."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: say(
+            f"Warning: {table.file.name}: {explain(message)}"
+        )
+        try:
+            yield
+        except DataError as error:
+            raise table.locate(error) from error
+
+
+def check_files(
+    training: Training,
+    reading: Reading,
+    output: str | None,
+    *reads: Path | None,
+    endings: Sequence[str] = ENDINGS,
+) -> None:
+    """Refuse files that cannot be written and options that nothing uses, before any work is done.
+
+    `reads` are the tables that the command reads, if they were given.
+    """
+    check_target(output, endings, reads)
+    path = training.save
+    if path is not None and path.suffix.lower() not in MODEL_ENDINGS:
+        raise bad_option("--save", f"{path} must end in {' or '.join(MODEL_ENDINGS)}.")
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise bad_option("--save", f"{path} is a folder, or in a folder that does not exist.")
+    for field in dataclasses.fields(reading):
+        if not any(reads) and getattr(reading, field.name) not in (field.default, []):
+            raise bad_option(f"--{field.name}", "it is about a table; give FILE as well.")
 
 
 def fitted(
-    file: Path | None, training: Training, files: Files, also: tuple[str, ...] = ()
-) -> Fitted:
-    """Return the model that a command is about, fitted if it has not been, and kept if asked for.
-
-    Of a model file nothing is fitted, unless a table is given as well: then its settings are
-    fitted to that. Columns that are read `also` are there to be asked about.
-    """
-    check_save(training.save)
-    done = _held(training) if file is None else _fit(prepared(file, training, files, also), files)
-    if training.save is not None:
-        done.model.save(training.save)
-        say(f"Model: {training.save}")
-    return done
-
-
-def _held(training: Training) -> Fitted:
-    """Return a model as a file holds it."""
-    if training.load is None:
-        raise BadInput("Found no FILE and no --load. Give a table to fit, or a model file.")
-    if training.iterations is not None:
-        raise BadInput(
-            "--iterations and --load: the model is fitted already. Give FILE as well, to which it "
-            "is fitted anew, or leave --iterations out."
-        )
-    model = loaded(training)
-    if model.layout_ is None:
-        return Fitted(model, plan_of_columns(model))
-    return Fitted(model, plan_of_layout(model, str(training.load)))
-
-
-def check_save(path: Path | None) -> None:
-    """Refuse a place for the model that cannot be written to, before any time is spent.
-
-    >>> check_save(Path("model.cgp"))
-    """
-    if path is None:
-        return
-    if path.suffix.lower() not in MODEL_ENDINGS:
-        raise BadInput(
-            f"--save: found {path}. Accepted for a model file are names that end in "
-            f"{' or '.join(MODEL_ENDINGS)}."
-        )
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise BadInput(f"--save: {path} is a folder, or is in a folder that does not exist.")
-
-
-def refuse_unused(file: Path | None, files: Files) -> None:
-    """Refuse options for reading a table where none is read."""
-    usual = Files()
-    names = [field.name for field in dataclasses.fields(files)]
-    given = [name for name in names if (getattr(files, name) or None) != getattr(usual, name)]
-    given = [name for name in given if name != "ignore_memory"]
-    if file is None and given:
-        raise BadInput(f"--{given[0]} is about a table, and none is given. Give FILE as well.")
-
-
-def prepared(file: Path, training: Training, files: Files, also: tuple[str, ...] = ()) -> Ready:
-    """Read a table for a model by the options, or by the layout of a model file."""
-    source = source_of(file, files)
-    if training.load is None:
-        model: Any = _unfitted(training)
-        plan = plan_of_options(training, source.header(), str(file))
+    file: Path | None, training: Training, reading: Reading, also: Sequence[str] = ()
+) -> CensoredGP:
+    """Return a fitted model: loaded, or fitted to a table (the columns `also` are read with it)."""
+    if file is not None:
+        model = _fit(*prepare(file, training, reading, also), reading)
+    elif training.iterations is not None:
+        raise bad_option("--iterations", "the model is already fitted; give FILE to fit it anew.")
     else:
-        from sklearn.base import clone
-
-        before = loaded(training)
-        plan = plan_of_layout(before, str(training.load))
-        model: Any = clone(before)
-        if training.iterations is not None:
-            model.set_params(max_iterations=training.iterations)
-    if plan.by is None and not source.where:
-        # Known before anything is read; of a long table, or of some rows, only after.
-        shape = (source.count_rows(), len(plan.outputs))
-        memory.check_fitting(source.name, shape, model, not files.ignore_memory)
-    roles = plan.roles()
-    roles = dataclasses.replace(roles, inputs=(*roles.inputs, *also))
-    wanted = source.read(roles, not files.ignore_memory)
-    if plan.only:
-        wanted = wanted.only(str(plan.by), plan.only)
-    shape = _shape(wanted, plan)
-    memory.check_fitting(wanted.name, shape, model, not files.ignore_memory)
-    return Ready(wanted, plan, model)
-
-
-def _shape(wanted: Wanted, plan: Plan) -> tuple[int, int]:
-    """Return how many rows and outputs the model will have, of a long table about."""
-    if plan.by is None:
-        return len(wanted.table), len(plan.outputs)
-    outputs = len(wanted.table[plan.by].unique())
-    return -(-len(wanted.table) // outputs), outputs
-
-
-def _fit(ready: Ready, files: Files) -> Fitted:
-    from censored_gp.estimator.analysis.compare import check_data
-
-    wanted, plan, model = ready
-    rows, outputs = _shape(wanted, plan)
-    with located(wanted.name, wanted.line_of), in_options():
-        # What is wrong is told before anything is said of fitting.
-        check_data([model], wanted.table, None, plan.arguments())
-        say(f"Fitting {rows:,} rows of {outputs} output(s) ...")
-        model.set_params(progress=sys.stderr.isatty()).fit(wanted.table, **plan.arguments())
-    if model.report_.status == "interrupted":
-        raise Interrupted
-    if files.where:
-        # Kept with the model, so that a report can say what it is about.
-        model.where_ = tuple(map(_pair, files.where))
-    return Fitted(model, plan)
-
-
-def loaded(training: Training) -> Any:
-    """Return the model of a file; what the file says itself may not be said by options as well."""
-    from censored_gp.estimator.presets import load
-
-    given = [name for name in GIVEN if getattr(training, name)]
-    if given:
-        raise BadInput(f"--{given[0]} and --load: the model file says it already. Leave one out.")
-    model = load(str(training.load))
-    if training.seed is not None:
-        model.set_params(random_state=training.seed)
-    if model.layout_ is not None and model.layout_.backend == "pyarrow":
-        # Its answers are such tables.
-        require_pyarrow()
+        model = load_model(training)
+    if training.save is not None:
+        model.save(training.save)
+        say(f"Model: {training.save}")
     return model
 
 
-def _unfitted(training: Training) -> Any:
-    """Return the model that the options describe."""
-    from censored_gp.estimator import presets
+def prepare(
+    file: Path, training: Training, reading: Reading, also: Sequence[str] = ()
+) -> tuple[CensoredGP, Table, dict[str, Any]]:
+    """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
+    source = table_file(file, reading)
+    if training.load is None:
+        model: Any = _unfitted(training)
+        arguments, only = _arguments(training, source), split_names(training.only)
+    else:
+        before = load_model(training)
+        model: Any = clone(before)
+        arguments, only = _saved_arguments(before, training.load)
+        if training.iterations is not None:
+            model.set_params(max_iterations=training.iterations)
+    table = _read(source, reading, [*_columns(arguments, source.header()), *also], arguments, only)
+    return model, table, arguments
 
-    name = training.model or USUAL_MODEL
-    if name.lower() not in MODELS:
-        raise BadInput(f"--model: found {name!r}. Accepted are {', '.join(MODELS)}.")
-    preset = getattr(presets, name.upper())
+
+def _read(
+    source: File,
+    reading: Reading,
+    columns: Sequence[str],
+    layout: Mapping[str, Any],
+    only: Sequence[str] = (),
+) -> Table:
+    """Return some columns of the rows that the options choose, with its times read."""
+    table = source.read(columns, where_pairs(reading.where))
+    table = table.only(layout["by"], only) if only else table
+    with located(table):
+        time, by = layout["time"], layout["by"]
+        return table if time is None else table.with_times(time, reading.zone, by)
+
+
+def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: Reading) -> CensoredGP:
+    say(f"Fitting {len(table):,} rows of {table.file.name} ...")
+    with located(table):
+        model.set_params(progress=sys.stderr.isatty()).fit(table, **arguments)
+    if model.report_.status == "interrupted":
+        raise KeyboardInterrupt
+    # The report says which rows the model is about.
+    model.where_ = tuple(where_pairs(reading.where))
+    return model
+
+
+def load_model(training: Training) -> CensoredGP:
+    """Return the model of a file; other options may not contradict it."""
+    if training.load is None:
+        raise bad_option("FILE / --load", "give a table to fit, or a model file.")
+    for name in SAVED:
+        if getattr(training, name):
+            raise bad_option(f"--{name}", "the model file settles it; leave it out with --load.")
+    model = load(str(training.load))
+    if training.seed is not None:
+        model.set_params(random_state=training.seed)
+    return model
+
+
+def read_new(source: File, model: CensoredGP, reading: Reading, partial: bool = False) -> Table:
+    """Return new rows for a model: times and inputs. If `partial`, inputs may be left out."""
+    layout, names = model.layout_, source.header()
+    if partial and not all(name in names for name, _ in where_pairs(reading.where)):
+        # What selects rows of the past need not be known of the future.
+        reading = dataclasses.replace(reading, where=[])
+    if layout is None:
+        times = dict(zip(model.columns_.names, model.columns_.is_time, strict=True))
+        time = next((name for name, is_time in times.items() if is_time), None)
+        return _read(source, reading, list(model.columns_.groups), {"time": time, "by": None})
+    columns = [str(name) for name in layout.columns]
+    if partial:
+        columns = [name for name in columns if name == layout.time or name in names]
+    elif layout.by in names:
+        columns.append(layout.by)
+    return _read(source, reading, columns, {"time": layout.time, "by": layout.by})
+
+
+def training_inputs(model: CensoredGP) -> Table:
+    """Return the inputs that a model was fitted to, with a row for each of its rows."""
+    return inputs_table(model.columns_, model.training_.inputs)
+
+
+def _unfitted(training: Training) -> CensoredGP:
+    """Return the model that the options describe."""
+    preset = getattr(presets, (training.model or Preset.hmocgp).upper())
     return preset(
-        _likelihood(training.likelihood or USUAL_LIKELIHOOD),
-        random_state=USUAL_SEED if training.seed is None else training.seed,
+        _likelihood(training.likelihood or "gaussian"),
+        random_state=training.seed or 0,
         max_iterations=training.iterations,
     )
 
 
 def _likelihood(text: str) -> str | dict[str, str]:
-    """Return the name of a family, or of one for each output, checked."""
-    from censored_gp.likelihoods import FAMILIES
+    """Return the name of a family, or a dict with one for each output."""
+    parts = (part.rpartition("=") for part in text.split(","))
+    pairs = [(output.strip(), family.strip()) for output, _, family in parts]
+    unknown = [family for _, family in pairs if family not in FAMILIES]
+    if unknown or (len(pairs) > 1 and not all(output for output, _ in pairs)):
+        accepted = f"one of {', '.join(FAMILIES)}, or one for each output, as a=poisson,b=gamma"
+        raise bad_option("--likelihood", f"{text!r} must be {accepted}.")
+    return dict(pairs) if pairs[0][0] else pairs[0][1]
 
-    pairs = [part.partition("=") for part in text.split(",")]
-    families = [(family if mark else name).strip() for name, mark, family in pairs]
-    unknown = [family for family in families if family not in FAMILIES]
-    if unknown or (len(pairs) > 1 and not all(mark for _, mark, _ in pairs)):
-        raise BadInput(
-            f"--likelihood: found {text!r}. Accepted is one of {', '.join(FAMILIES)}, or one for "
-            "each output, as a=poisson,b=gamma."
+
+def _arguments(training: Training, source: File) -> dict[str, Any]:
+    """Return the arguments of `CensoredGP.fit` that the options describe."""
+    names = source.header()
+    outputs = split_names(training.outputs, names)
+    if not outputs:
+        problem = f"give the columns to model. {source.name} has {listed(names)}."
+        raise bad_option("--outputs", problem)
+    if training.time is None and not training.inputs:
+        raise bad_option("--time / --inputs", "give at least one column that explains the outputs.")
+    if training.only and training.by is None:
+        raise bad_option("--only", "it needs --by.")
+    limits = {
+        name: _limits(f"--{name}", getattr(training, name), outputs, source)
+        for name in ("censored", "capacity", "lower", "upper")
+    }
+    return limits | {
+        "outputs": outputs if training.by is None else outputs[0],
+        "time": training.time,
+        "inputs": split_names(training.inputs, names) or None,
+        "by": training.by,
+        "side": str(training.side or Side.right),
+    }
+
+
+def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments that a model was fitted with, and the outputs of a long table."""
+    layout = model.layout_
+    if layout is None:
+        raise ValueError(
+            f"{path} was fitted to arrays, whose columns have no names to look for in a table. Fit "
+            "a table with --outputs and --time or --inputs."
         )
-    if not pairs[0][1]:
-        return families[0]
-    return {name.strip(): family for (name, *_), family in zip(pairs, families, strict=True)}
+    same = ("time", "by", "censored", "capacity", "lower", "upper", "side")
+    arguments = {name: getattr(layout, name) for name in same}
+    arguments["inputs"] = list(layout.inputs) or None
+    arguments["outputs"] = layout.value if layout.long else list(layout.outputs)
+    return arguments, [str(name) for name in layout.outputs] if layout.long else []
+
+
+def _limits(option: str, given: Any, outputs: Sequence[str], source: File) -> Any:
+    """Return a column or number for all outputs, or a dict with one for each output."""
+    parts = split_names(given, source.header())
+    pairs = [p.partition("=")[::2] for p in parts if "=" in p and p not in source.header()]
+    if pairs and len(pairs) != len(parts):
+        raise bad_option(option, f"give OUTPUT=... for all of {','.join(parts)}, or for none.")
+    if pairs:
+        return {o.strip(): _limit(option, limit.strip(), source) for o, limit in pairs}
+    limits = [_limit(option, part, source) for part in parts]
+    if len(limits) <= 1:
+        single = limits[0] if limits else None
+        # One column of capacities may be that of all outputs; a flag is of one output.
+        shared = isinstance(single, str) and len(outputs) > 1 and option != "--censored"
+        return dict.fromkeys(outputs, single) if shared else single
+    if len(limits) != len(outputs):
+        problem = f"found {len(limits)} for {len(outputs)} output(s). Give one for each, in the "
+        raise bad_option(option, f"{problem}order of --outputs, or as {outputs[0]}={parts[0]}.")
+    return dict(zip(outputs, limits, strict=True))
+
+
+def _limit(option: str, text: str, source: File) -> str | float:
+    """Return a column if there is one of that name, else a number."""
+    if text in source.header():
+        return text
+    with contextlib.suppress(ValueError):
+        return float(text)
+    accepted = "a column" if option == "--censored" else "a column or a number"
+    there = f"{source.name} has {listed(source.header())}"
+    raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
+
+
+def _columns(arguments: dict[str, Any], header: Sequence[str]) -> list[str]:
+    """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
+    names = []
+    for argument, given in arguments.items():
+        several = list(given.values()) if isinstance(given, dict) else given
+        several = several if isinstance(several, list) else [several]
+        names += [name for name in several if isinstance(name, str) and argument != "side"]
+    if arguments["lower"] is None and arguments["upper"] is None:
+        return names
+    return [name for name in names if name in header or name not in arguments["outputs"]]

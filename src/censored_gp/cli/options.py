@@ -1,4 +1,4 @@
-"""Options that commands share, in groups, and the way to give a command such a group.
+"""Options that commands share, in groups, and the decorator that gives a command such a group.
 
 A group is a dataclass whose fields are options. A command that has a parameter of that class has
 all of these options on its command line.
@@ -9,269 +9,208 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
-from censored_gp.cli.problems import explained
-from censored_gp.cli.words import in_options
+from censored_gp.cli.console import bad_option, explained
+from censored_gp.likelihoods import FAMILIES
 
-__all__ = ["COMMANDS", "File", "Files", "Output", "Probability", "Training", "command"]
-
-MODELS = ("hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp")
-USUAL_MODEL, USUAL_LIKELIHOOD, USUAL_SIDE, USUAL_SEED = "hmocgp", "gaussian", "right", 0
-"""What is meant where no option says otherwise. A model file says it itself, so that the options
-must tell apart what was given and what was not."""
-SIDES = ("right", "left", "share")
+Preset = StrEnum("Preset", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
+"""The six models of the paper."""
+Side = StrEnum("Side", ["right", "left", "share"])
+"""What a flag says of a value."""
 
 
-def _families(incomplete: str) -> list[str]:
-    from censored_gp.likelihoods import FAMILIES
+def _option(name: str, metavar: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=text, **more)
 
+
+def _likelihoods(incomplete: str) -> list[str]:
     return [name for name in FAMILIES if name.startswith(incomplete)]
 
 
-def _models(incomplete: str) -> list[str]:
-    return [name for name in MODELS if name.startswith(incomplete)]
-
-
-def _option(*names: str, text: str, metavar: str = "NAME", **more: Any) -> Any:
-    return typer.Option(*names, help=text, metavar=metavar, **more)
-
-
 @dataclasses.dataclass(frozen=True)
-class Files:
-    """How files are read."""
+class Reading:
+    """How table files are read."""
 
     delimiter: Annotated[
         str | None,
-        _option("--delimiter", metavar="SIGN", text="What separates the columns of a CSV file."),
+        _option("--delimiter", "CHAR", "Column separator of a CSV file; '\\t' is a tab."),
     ] = None
     decimal: Annotated[
-        str,
-        _option("--decimal", metavar="SIGN", text="Decimal sign in a CSV file: point or comma."),
+        str, _option("--decimal", "CHAR", "Decimal separator of a CSV file: . or ,")
     ] = "."
-    encoding: Annotated[str, _option("--encoding", text="How a CSV file is written.")] = "utf-8"
+    encoding: Annotated[str, _option("--encoding", "NAME", "Text encoding of a CSV file.")] = (
+        "utf-8"
+    )
     zone: Annotated[
-        str | None,
-        _option("--zone", text="Time zone to read the times in, as Europe/Copenhagen."),
+        str | None, _option("--zone", "NAME", "Time zone of the times, as Europe/Copenhagen.")
     ] = None
     where: Annotated[
         list[str] | None,
-        _option(
-            "--where", metavar="COLUMN=VALUE", text="Rows to read, as store=235; all must hold."
-        ),
+        _option("--where", "COLUMN=VALUE", "Read only these rows, as store=235; repeat for more."),
     ] = None
-    ignore_memory: Annotated[
-        bool, typer.Option("--ignore-memory", help="Begin even if the memory seems too small.")
-    ] = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """What to fit, and to what; or a model that has been fitted."""
+    """Which column is what and which model to fit; or a model file to load."""
 
     outputs: Annotated[
         list[str] | None,
-        _option(
-            "--outputs",
-            metavar="NAMES",
-            text="Columns to model, as a,b; with --by, the column of values.",
-        ),
+        _option("--outputs", "NAMES", "Columns to model, as a,b; with --by, the value column."),
     ] = None
-    time: Annotated[str | None, _option("--time", text="Column of times.")] = None
+    time: Annotated[str | None, _option("--time", "NAME", "Time column.")] = None
     inputs: Annotated[
-        list[str] | None,
-        _option("--inputs", metavar="NAMES", text="Columns that explain the outputs, as x,y."),
+        list[str] | None, _option("--inputs", "NAMES", "Other input columns, as x,y.")
     ] = None
     by: Annotated[
         str | None,
-        _option("--by", text="Of a table with a row per output and time: column of the output."),
+        _option("--by", "NAME", "For a long table (a row per output and time): output column."),
     ] = None
     only: Annotated[
-        list[str] | None,
-        _option("--only", metavar="NAMES", text="With --by: these outputs, and no others."),
+        list[str] | None, _option("--only", "NAMES", "With --by: model only these outputs.")
     ] = None
     censored: Annotated[
         list[str] | None,
-        _option(
-            "--censored",
-            metavar="NAMES",
-            text="Flag columns: f,g in the order of outputs, or a=f,b=g.",
-        ),
+        _option("--censored", "NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g."),
     ] = None
     capacity: Annotated[
         list[str] | None,
         _option(
-            "--capacity",
-            metavar="LIMITS",
-            text="Most that could be seen: number or column, or a=16,b=docks.",
+            "--capacity", "LIMITS", "Largest observable value: number or column, or a=16,b=docks."
         ),
     ] = None
     lower: Annotated[
-        list[str] | None,
-        _option("--lower", metavar="LIMITS", text="Columns (or numbers) of lower bounds."),
+        list[str] | None, _option("--lower", "LIMITS", "Lower bounds: columns or numbers.")
     ] = None
     upper: Annotated[
-        list[str] | None,
-        _option("--upper", metavar="LIMITS", text="Columns (or numbers) of upper bounds."),
+        list[str] | None, _option("--upper", "LIMITS", "Upper bounds: columns or numbers.")
     ] = None
     side: Annotated[
-        str | None,
-        _option(
+        Side | None,
+        typer.Option(
             "--side",
-            metavar="SIDE",
-            text="What a flag says: right (at least; usual), left (at most) or share (counted "
-            "in part).",
+            help="Meaning of a flag: the truth is at least the value (right, the default), at most "
+            "the value (left), or only a random share of it was counted (share).",
         ),
     ] = None
     likelihood: Annotated[
         str | None,
         _option(
             "--likelihood",
-            text="How outputs scatter, as negative_binomial or a=poisson,b=gamma (else gaussian).",
-            autocompletion=_families,
+            "NAME",
+            "As negative_binomial, or a=poisson,b=gamma; gaussian by default.",
+            autocompletion=_likelihoods,
         ),
     ] = None
     model: Annotated[
-        str | None,
-        _option(
-            "--model",
-            text=f"One of {', '.join(MODELS)}; usually {USUAL_MODEL}.",
-            autocompletion=_models,
-        ),
+        Preset | None,
+        typer.Option("--model", case_sensitive=False, help="hmocgp by default."),
     ] = None
     iterations: Annotated[
-        int | None,
-        _option("--iterations", metavar="NUMBER", text="Steps of the fit at most.", min=1),
+        int | None, _option("--iterations", "NUMBER", "Maximal number of iterations.", min=1)
     ] = None
     seed: Annotated[
-        int | None,
-        _option("--seed", metavar="NUMBER", text="Seed of all that is random; usually 0.", min=0),
+        int | None, _option("--seed", "NUMBER", "Random seed; 0 by default.", min=0)
     ] = None
     load: Annotated[
         Path | None,
-        _option(
-            "--load",
-            metavar="FILE",
-            text="Model file to use instead; with FILE, its settings fitted anew.",
-        ),
+        _option("--load", "FILE", "Use this model file; with a table, fit its settings anew."),
     ] = None
     save: Annotated[
-        Path | None,
-        _option("--save", metavar="FILE", text="File to keep the fitted model in, as model.cgp."),
+        Path | None, _option("--save", "FILE", "Save the fitted model, as model.cgp.")
     ] = None
 
 
 Output = Annotated[
     str | None,
-    _option(
+    typer.Option(
         "--output",
         "-o",
         metavar="FILE",
-        text="File for the result: .csv, .parquet, .json, or - (stdout).",
+        help="Write the result to a .csv, .parquet or .json file; - is standard output (CSV).",
     ),
 ]
-"""The option that says where a table goes."""
-
-
 Probability = Annotated[
     float,
-    _option("--probability", metavar="NUMBER", text="Of the intervals.", min=0.001, max=0.999),
+    _option("--probability", "NUMBER", "Probability of the intervals.", min=0.001, max=0.999),
 ]
-"""The option that says how sure an interval is to be."""
-
 File = Annotated[
     Path | None,
     typer.Argument(
-        metavar="FILE", help="Table to fit, CSV or Parquet (-: CSV from stdin); or --load."
+        metavar="FILE", help="Table to fit: CSV or Parquet, or - for CSV on standard input."
     ),
 ]
-"""The argument that names the table a model is fitted to."""
 
 
-class Command(NamedTuple):
-    """A function that the terminal can call, with its help."""
+def split_names(given: Iterable[str] | None, header: Sequence[str] = ()) -> list[str]:
+    """Return names from comma-separated lists; a name of the header may hold a comma itself.
 
-    run: Callable[..., None]
-    text: str
-    examples: tuple[str, ...]
-    shown: type[TyperCommand] = TyperCommand
-    """How its help is made."""
-
-
-def command(
-    name: str, *examples: str, later: Mapping[str, Callable[[], str]] | None = None
-) -> Callable[[Callable], Callable]:
-    """Make a function a command, with examples in its help and errors explained.
-
-    Texts of options that are keys of `later` are made when somebody asks for this command's help:
-    what takes long to load must not keep the others waiting.
+    >>> split_names(["a,b", "c"]), split_names(["a,b"], ["a,b"])
+    (['a', 'b', 'c'], ['a,b'])
     """
+    parts = [[part] if part in header else part.split(",") for part in given or ()]
+    return [name.strip() for several in parts for name in several if name.strip()]
+
+
+def split_presets(option: str, given: Iterable[str] | None) -> list[str]:
+    """Return the models of a comma-separated list, in capitals as the library has them."""
+    names = [name.lower() for name in split_names(given)]
+    for name in names:
+        if name not in list(Preset):
+            raise bad_option(option, f"{name!r} is not one of {', '.join(Preset)}.")
+    return [name.upper() for name in names]
+
+
+def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable], Callable]:
+    """Register a function as a command: option groups spread, examples in its help, errors told."""
 
     def register(function: Callable) -> Callable:
-        # The mark keeps the lines that follow it as they are.
-        lines = "\n\n\b\nExample:\n" + "\n".join(f"  {line}" for line in examples)
-        text = inspect.cleandoc(function.__doc__ or "") + lines
-        COMMANDS[name] = Command(_with_groups(function), text, examples, _shown(later or {}))
+        # \b keeps the lines that follow it as they are.
+        lines = "\n".join(f"  {line}" for line in examples)
+        text = f"{inspect.cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n{lines}"
+        app.command(name, help=text)(_spread_groups(function))
         return function
 
     return register
 
 
-COMMANDS: dict[str, Command] = {}
-"""The commands by name."""
-
-
-def _shown(later: Mapping[str, Callable[[], str]]) -> type[TyperCommand]:
-    """Return a kind of command whose help has some texts that are made when it is shown."""
-
-    class Shown(TyperCommand):
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            for parameter in self.params:
-                text: Any = getattr(parameter, "help", None)
-                if text in later:
-                    parameter.help = later[text]()  # type: ignore[attr-defined]
-            super().format_help(ctx, formatter)
-
-    return Shown if later else TyperCommand
-
-
-def _with_groups(function: Callable) -> Callable:
-    """Return the function with the options of every group in its signature."""
+def _spread_groups(function: Callable) -> Callable:
+    """Return the function with the options of its groups in its signature."""
     hints = get_type_hints(function, include_extras=True)
-    own = inspect.signature(function).parameters.values()
-    groups = {p.name: hints[p.name] for p in own if dataclasses.is_dataclass(hints[p.name])}
-    plain = [p.replace(annotation=hints[p.name]) for p in own if p.name not in groups]
-    spread = {name: _parameters(group) for name, group in groups.items()}
+    groups: dict[str, Any] = {
+        name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)
+    }
+    parameters = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+    for group in groups.values():
+        types = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=types[field.name],
+            )
+            for field in dataclasses.fields(group)
+        ]
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        with explained(), in_options():
-            made = {
-                name: groups[name](**{p.name: given.pop(p.name) for p in parameters})
-                for name, parameters in spread.items()
-            }
-            function(**given, **made)
+        for name, group in groups.items():
+            names = [field.name for field in dataclasses.fields(group)]
+            given[name] = group(**{field: given.pop(field) for field in names})
+        with explained():
+            function(**given)
 
-    every = [*plain, *(p for parameters in spread.values() for p in parameters)]
-    run.__dict__.pop("__wrapped__")
-    run.__dict__["__signature__"] = inspect.Signature(every)
-    run.__annotations__ = {p.name: p.annotation for p in every}
+    del run.__wrapped__
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-def _parameters(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in dataclasses.fields(group)
-    ]

@@ -127,10 +127,8 @@ class File:
         read = list(dict.fromkeys([*wanted, *(name for name, _ in where)]))
         for name in read:
             if name not in names:
-                raise self._problem(
-                    f"got no column {quoted(name)}. There are {listed(names)}.",
-                    hint=did_you_mean(name, names),
-                )
+                said = f"got no column {quoted(name)}. There are {listed(names)}."
+                raise self._problem(said, hint=did_you_mean(name, names))
         arrow = self._read_parquet(read) if self.is_parquet else self._read_csv(read, names)
         if not len(arrow):
             raise self._problem("got column names but no rows.")
@@ -154,24 +152,19 @@ class File:
         """Refuse a file or a way of reading that cannot be."""
         sign = self.separator
         if len(sign.encode()) != 1 or sign in '"\r\n' or sign.isalnum():
-            raise DataError(
-                f"must be one sign, such as ';' or ',', or '\\t' for tabs, got {self.delimiter!r}.",
-                argument="delimiter",
-            )
+            said = f"must be one sign such as ';', or '\\t' for tabs, got {self.delimiter!r}."
+            raise DataError(said, argument="delimiter")
         if self.decimal not in (".", ","):
             raise DataError(f"must be . or , but got {self.decimal!r}.", argument="decimal")
         try:
             "".encode(self.encoding)
         except LookupError as error:
-            raise DataError(
-                f"must be a name such as utf-8 or latin-1, got {self.encoding!r}.",
-                argument="encoding",
-            ) from error
-        if self.content is None and not self.path.name.lower().endswith(
-            CSV_ENDINGS + PARQUET_ENDINGS
-        ):
-            endings = ", ".join(CSV_ENDINGS + PARQUET_ENDINGS)
-            raise self._problem(f"got a name that does not end in {endings}. Convert the file.")
+            said = f"must be a name such as utf-8 or latin-1, got {self.encoding!r}."
+            raise DataError(said, argument="encoding") from error
+        endings = CSV_ENDINGS + PARQUET_ENDINGS
+        if self.content is None and not self.path.name.lower().endswith(endings):
+            said = f"got a name that does not end in {', '.join(endings)}. Convert the file."
+            raise self._problem(said)
 
     def _open(self) -> IO[bytes]:
         """Open the file for reading, unpacked."""
@@ -196,21 +189,18 @@ class File:
         names = [name or f"unnamed {place}" for place, name in enumerate(names, start=1)]
         others = [d for d in DELIMITERS if d != self.separator and d in names[0]]
         if len(names) == 1 and others:
-            raise self._problem(
+            said = (
                 f"got one column, {quoted(names[0])}. A {DELIMITERS[others[0]]} seems to separate "
-                f"the columns: give the delimiter {others[0]!r}.",
-                line,
             )
+            raise self._problem(said + f"columns: give the delimiter {others[0]!r}.", line)
         self._check_names(names, line)
         return names
 
     def _check_names(self, names: Sequence[str], line: int | None) -> None:
         doubles = sorted({name for name in names if names.count(name) > 1})
         if doubles:
-            times = names.count(doubles[0])
-            raise self._problem(
-                f"got column {quoted(doubles[0])} {times} times. Rename or delete one.", line
-            )
+            said = f"got column {quoted(doubles[0])} {names.count(doubles[0])} times."
+            raise self._problem(said, line, "Rename or delete one.")
 
     def _count_lines(self) -> int:
         """Return the number of lines, and refuse what is not text in the expected encoding."""
@@ -236,11 +226,8 @@ class File:
         with self._open() as raw:
             marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         likely = "utf-16" if marked else "latin-1" if self.encoding == "utf-8" else "utf-8"
-        raise self._problem(
-            f"got bytes that are not {self.encoding.upper()} text.",
-            line,
-            f"Save the file as UTF-8, or say that its encoding is {likely}.",
-        )
+        hint = f"Save the file as UTF-8, or say that its encoding is {likely}."
+        raise self._problem(f"got bytes that are not {self.encoding.upper()} text.", line, hint)
 
     def _read_csv(self, wanted: Sequence[str], names: Sequence[str]) -> pa.Table:
         """Return columns as text, nulls where values are missing."""
@@ -274,17 +261,13 @@ class File:
         return table
 
     def _refuse_ragged(self, names: Sequence[str]) -> None:
-        line, record = next(
-            (line, record) for line, record in self._records() if len(record) != len(names)
-        )
+        line, record = next(each for each in self._records() if len(each[1]) != len(names))
         what = f"no value for {quoted(names[min(len(record), len(names) - 1)])}"
         if len(record) > len(names):
             what = f"the surplus {quoted(record[-1])}"
-        raise self._problem(
-            f"got {len(record)} fields, {what}. There must be {len(names)}, as in the first line.",
-            line,
-            f"Put text that holds a {DELIMITERS.get(self.separator, 'delimiter')} in quotes.",
-        )
+        said = f"got {len(record)} fields, {what}. There must be {len(names)}."
+        hint = f"Put text that holds a {DELIMITERS.get(self.separator, 'delimiter')} in quotes."
+        raise self._problem(said, line, hint)
 
     def _parquet(self) -> parquet.ParquetFile:
         try:

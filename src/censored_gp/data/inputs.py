@@ -35,6 +35,8 @@ far below anything a kernel can tell apart."""
 DIGITS = 12
 """Digits of a number that was shifted by the training mean and back: the rest is rounding."""
 
+FINITE = "There must be finite numbers. "
+
 FILL_IN = "Drop the row or fill in the value (outputs may be missing, inputs not)."
 
 
@@ -134,10 +136,8 @@ class Columns:
         def some(values: tuple[Any, ...]) -> tuple[Any, ...]:
             return tuple(values[c] for c in kept)
 
-        return Columns(
-            some(self.names), some(self.is_time), some(self.origin), some(self.zones), self.named,
-            some(self.levels),
-        )  # fmt: skip
+        times = some(self.names), some(self.is_time), some(self.origin), some(self.zones)
+        return Columns(*times, self.named, some(self.levels))
 
     def values(self, source: str, inputs: Float[np.ndarray, "N C"]) -> Shaped[np.ndarray, " N"]:
         """What one of the user's columns held, from the inputs that were made of it.
@@ -171,10 +171,9 @@ class Columns:
             if not self.is_time[c]:
                 times = [name for i, name in enumerate(self.names) if self.is_time[i]]
                 raise DataError(
-                    f"{asked_by} gives the duration {duration!r}, but column "
-                    f"{quoted(self.names[c])} holds numbers, not times. Give a number in the unit "
-                    f"of the column, or look at a column of times ({listed(times)}) with "
-                    "columns=..."
+                    f"{asked_by} gives the duration {duration!r}, but column {self.names[c]!r} "
+                    f"holds numbers, not times. Give a number in the unit of the column, or look "
+                    f"at a column of times ({listed(times)}) with columns=..."
                 )
 
     def _places(self, column: int | str, asked_by: str) -> tuple[int, ...]:
@@ -186,12 +185,9 @@ class Columns:
         if not isinstance(column, str | bool) and column in range(len(self.names)):
             return (int(column),)
         shown = quoted(column) if isinstance(column, str) else column
-        raise DataError(
-            f"{asked_by} looks at column {shown}, which is not there. The inputs have "
-            f"{listed(self.names)}. Give one of these names, or an index from 0 to "
-            f"{len(self.names) - 1}.",
-            hint=did_you_mean(column, self.names),
-        )
+        said = f"{asked_by} looks at column {shown}, which is not there. The inputs have "
+        said += f"{listed(self.names)}. Give a name, or an index from 0 to {len(self.names) - 1}."
+        raise DataError(said, hint=did_you_mean(column, self.names))
 
 
 def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarray, "N C"], Columns]:
@@ -202,35 +198,26 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
     """
     from censored_gp.data.tables import read_columns
 
-    sources = None if columns is None else columns.groups
-    zones = None
-    if columns is not None and sources is not None:
-        zones = [columns.zones[places[0]] for places in sources.values()]
+    zones = None if columns is None else [columns.zones[c[0]] for c in columns.groups.values()]
     found, named = read_columns(X, "Input", zones=zones)
     if not found or not len(found[0].values):
-        raise DataError("got no rows or no columns. There must be at least one.", noun="Inputs")
+        raise DataError("got no rows or no columns. There must be at least one.", "Inputs")
     if columns is None:
         levels = {c.name: _levels(c) for c in found if named and _are_words(c)}
     else:
-        found = _checked_against(columns, found, named)
-        levels = columns.categories
-    parts = [_encode(column, levels.get(column.name)) for column in found]
-    encoded = [part for several in parts for part in several]
+        found, levels = _checked_against(columns, found, named), columns.categories
+    parts = [(c, level, values) for c in found for level, values in _encode(c, levels)]
     if columns is None:
         columns = Columns(
-            names=tuple(name for name, _ in encoded),
-            is_time=tuple(values.dtype.kind == "M" for _, values in encoded),
-            origin=tuple(_origin(values) for _, values in encoded),
-            zones=tuple(c.zone for c, several in zip(found, parts, strict=True) for _ in several),
-            named=named,
-            levels=tuple(
-                (c.name, level) if c.name in levels else None
-                for c in found
-                for level in levels.get(c.name, ("",))
-            ),
+            tuple(c.name if level is None else f"{c.name}={level}" for c, level, _ in parts),
+            tuple(values.dtype.kind == "M" for *_, values in parts),
+            tuple(v.min() if v.dtype.kind == "M" else float(v.mean()) for *_, v in parts),
+            tuple(c.zone for c, *_ in parts),
+            named,
+            tuple(None if level is None else (c.name, level) for c, level, _ in parts),
         )
-    pairs = zip(encoded, columns.origin, strict=True)
-    return np.stack([_centred(values, origin) for (_, values), origin in pairs], axis=1), columns
+    pairs = zip(parts, columns.origin, strict=True)
+    return np.stack([_centred(values, origin) for (*_, values), origin in pairs], axis=1), columns
 
 
 def _are_words(column: Column) -> bool:
@@ -255,55 +242,31 @@ def _levels(column: Column) -> tuple[str, ...]:
     """Return the categories of a training column, sorted."""
     found = sorted({value for value in column.values if value is not None})
     if len(found) > MOST_CATEGORIES:
-        raise DataError(
-            f"got {len(found)} different words, such as {listed(found[:3])}. There may be at most "
-            f"{MOST_CATEGORIES} categories.",
-            noun="Input",
-            column=column.name,
-            hint="Put rare ones together, convert text to numbers or datetimes, or leave the "
-            "column out.",
-        )
+        said = f"got {len(found)} different words, such as {listed(found[:3])}. There may be at "
+        said += f"most {MOST_CATEGORIES} categories. Put rare ones together, or convert the column."
+        raise DataError(said, "Input", column.name)
     return tuple(found)
 
 
-def _encode(column: Column, levels: Sequence[str] | None) -> list[tuple[str, Any]]:
-    """Return names and values: times, finite numbers, or 0/1 for each category."""
-    name = column.name
-    if levels is not None:
-        words = column.values
+def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[str | None, Any]]:
+    """Return times, finite numbers, or 0/1 for each category, which is named before it."""
+    name, values = column.name, column.values
+    if name in levels:
+        known = levels[name]
         if not column.is_text:
-            words = np.array([f"{value:g}" for value in words], dtype=object)
-        missing = np.array([word is None for word in words], dtype=bool)
+            values = np.array([f"{value:g}" for value in values], dtype=object)
+        missing, accepted = values == None, f"The training data have {listed(known)}."  # noqa: E711
         refuse(missing, name, "Input", "got no category.", FILL_IN)
-        refuse(
-            ~np.isin(words.astype(str), levels),
-            name,
-            "Input",
-            lambda row, _: (
-                f"got the category {quoted(words[row])}, which the training data do not "
-                f"have. They have {listed(levels)}."
-            ),
-            "Train on rows that have it, or replace it by one of these.",
-        )
-        return [(f"{name}={level}", (words == level).astype(np.float64)) for level in levels]
+        other = ~np.isin(values.astype(str), known)
+        refuse(other, name, "Input", lambda r, _: f"got {quoted(values[r])}. {accepted}")
+        return [(level, (values == level).astype(np.float64)) for level in known]
     if column.is_time:
-        refuse(np.isnat(column.values), name, "Input", "got a missing time.", FILL_IN)
-        return [(name, column.values)]
-    values = column.numbers("Input")
-    refuse(
-        ~np.isfinite(values),
-        name,
-        "Input",
-        lambda row, _: (
-            f"got {'NaN' if np.isnan(values[row]) else values[row]}. There must be finite numbers."
-        ),
-        FILL_IN,
-    )
-    return [(name, values)]
-
-
-def _origin(values: Shaped[np.ndarray, " N"]) -> float | np.datetime64:
-    return np.min(values) if values.dtype.kind == "M" else float(np.mean(values))
+        refuse(np.isnat(values), name, "Input", "got a missing time.", FILL_IN)
+        return [(None, values)]
+    numbers = column.numbers("Input")
+    shown = np.where(np.isnan(numbers), "NaN", numbers.astype(str))
+    refuse(~np.isfinite(numbers), name, "Input", lambda r, _: f"got {shown[r]}.", FINITE + FILL_IN)
+    return [(None, numbers)]
 
 
 def _centred(
@@ -315,19 +278,10 @@ def _centred(
 def _checked_against(columns: Columns, found: Sequence[Column], named: bool) -> list[Column]:
     """Return new columns under the names of the training data; other ones are refused."""
     groups, names = columns.groups, [column.name for column in found]
-    if len(found) != len(groups):
-        raise DataError(
-            f"got {len(found)} column(s) ({listed(names)}). The training data have {len(groups)}: "
-            f"{listed(groups)}.",
-            noun="Inputs",
-        )
-    if named and columns.named and names != list(groups):
-        raise DataError(
-            f"got the columns {listed(names)}. The training data have, in this order, "
-            f"{listed(groups)}.",
-            noun="Inputs",
-            hint="Rename or reorder the columns.",
-        )
+    if len(found) != len(groups) or (named and columns.named and names != list(groups)):
+        said = f"got {len(found)} column(s): {listed(names)}. The training data have {len(groups)}"
+        hint = "Rename or reorder the columns."
+        raise DataError(f"{said}, in this order: {listed(groups)}.", "Inputs", hint=hint)
     renamed = [c._replace(name=name) for c, name in zip(found, groups, strict=True)]
     for column, places in zip(renamed, groups.values(), strict=True):
         require_kind(column, columns.is_time[places[0]], columns.zones[places[0]])
@@ -338,15 +292,9 @@ def require_kind(column: Column, was_time: bool, zone: str | None) -> None:
     """Refuse times where the training data have numbers, and the like; and a zone they lack."""
 
     def words(is_time: bool, zone: str | None) -> str:
-        if not is_time:
-            return "numbers"
-        return "times without a time zone" if zone is None else f"times in zone {zone}"
+        at = "without a time zone" if zone is None else f"in zone {zone}"
+        return f"times {at}" if is_time else "no times"
 
     if column.is_time != was_time or (column.zone is None) != (zone is None):
-        found = "no times" if not column.is_time else words(True, column.zone)
-        raise DataError(
-            f"got {found}. The training data have {words(was_time, zone)}.",
-            noun="Input",
-            column=column.name,
-            hint="Convert the column.",
-        )
+        said = f"got {words(column.is_time, column.zone)}. The training data have "
+        raise DataError(f"{said}{words(was_time, zone)}.", "Input", column.name)

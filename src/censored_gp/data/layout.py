@@ -21,7 +21,7 @@ from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.files import open_table
 from censored_gp.data.inputs import Columns
 from censored_gp.data.observations import Observations, Seen, from_cells
-from censored_gp.data.tables import Table, aware_times, from_arrow, is_missing, to_arrow
+from censored_gp.data.tables import Table, aware_times, from_arrow, to_arrow
 from censored_gp.data.time import to_utc
 
 Whole = Int[np.ndarray, " K"]
@@ -143,7 +143,7 @@ def read_training(
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
     _check_roles(table, names, others, time, by)
-    given = dict(zip(GIVEN, (censored, capacity, lower, upper, side), strict=True))
+    given: dict[str, Any] = dict(zip(GIVEN, (censored, capacity, lower, upper, side), strict=True))
     lasting = {name: _lasting(each) for name, each in given.items()}
     with _located(table):
         table = _with_times(table, time, by)
@@ -304,7 +304,7 @@ def _inputs(table: Table, layout: Layout) -> Table:
 
 
 def _read_cells(
-    table: Table, outputs: Sequence[Any], given: dict[str, Any], keys: Sequence[Any] | None = None
+    table: Table, outputs: Sequence[Any], given: dict[str, Any], keys: Any = None
 ) -> Observations:
     """Return what the table says of its cells, rows as in the table and a column for each output.
 
@@ -376,7 +376,7 @@ def _codes(inputs: Table, name: str) -> Whole:
     """Return whole numbers that are equal where the values of a column are, in their order."""
     array = inputs.array(name, "Input")
     values = from_arrow(array, name, "Input").values
-    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    missing = array.is_null(nan_is_null=True).to_numpy()
     refuse(missing, name, "Input", "got no value. Drop the row or fill in the value.")
     if pa.types.is_timestamp(array.type):
         # Instants: in autumn the wall clock shows an hour twice.

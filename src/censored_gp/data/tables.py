@@ -77,8 +77,10 @@ class Column(NamedTuple):
         """Return flags as 1, 0, -1 and NaN; words such as yes and false are read."""
         if not self.is_text:
             return self.numbers(noun)
-        words = ["" if value is None else value.strip().lower() for value in self.values]
-        found = np.array([np.nan if not w else FLAG_WORDS.get(w, np.inf) for w in words])
+        # Inf marks what is no flag: the words are looked up once each.
+        known = {w: FLAG_WORDS.get((w or "").strip().lower(), np.inf) for w in set(self.values)}
+        known |= {word: np.nan for word in known if not (word or "").strip()}
+        found = np.array([known[word] for word in self.values])
         hint = "A flag is true, yes or 1 (censored), or false, no or 0 (exact)."
         refuse(np.isposinf(found), self.name, noun, lambda r, _: f"got {self.values[r]!r}.", hint)
         return found
@@ -147,12 +149,15 @@ class Table:
             return _parse_numbers(array, str(name), noun, self.decimal)
         return self.column(name, noun).numbers(noun)
 
-    def labels(self, name: Any) -> list[Any]:
-        """Return the values of a column that names something in every row."""
-        values = _plain(self.array(name, "Column")).to_pylist()
-        missing = np.array([is_missing(value) for value in values], dtype=bool)
+    def labels(self, name: Any) -> Shaped[np.ndarray, " N"]:
+        """Return the values of a column that names something in every row, as objects."""
+        encoded = _plain(self.array(name, "Column")).dictionary_encode()
+        missing = encoded.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         refuse(missing, str(name), "Column", "got no value. There must be a name in every row.")
-        return [value.strip() if isinstance(value, str) else value for value in values]
+        words = encoded.dictionary.to_pylist()
+        distinct = np.empty(len(words), dtype=object)
+        distinct[:] = [word.strip() if isinstance(word, str) else word for word in words]
+        return distinct[encoded.indices.to_numpy()]
 
     def select(self, names: Iterable[Any]) -> Table:
         """Return some of the columns, and the index."""

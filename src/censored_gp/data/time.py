@@ -39,10 +39,8 @@ def duration_hours(duration: str) -> float:
     """The hours of a duration such as `"30min"`, `"1d"` or `"1.5h"`."""
     match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]+)\s*", str(duration))
     if match is None or match[2] not in HOURS:
-        raise DataError(
-            f"{duration!r} is not a duration. Give a number followed by one of "
-            f'{", ".join(HOURS)}, such as "30min", "1d" or "7d".'
-        )
+        said = f"{duration!r} is not a duration. Give a number followed by one of "
+        raise DataError(said + f'{", ".join(HOURS)}, such as "30min", "1d" or "7d".')
     return float(match[1]) * HOURS[match[2]]
 
 
@@ -86,11 +84,8 @@ def zone_rules(zone: str) -> datetime.tzinfo:
     try:
         return ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
-        raise DataError(
-            f'must be the name of a time zone, such as "UTC" or "Europe/Copenhagen", or an offset '
-            f'such as "+02:00", got {zone!r}.',
-            argument="zone",
-        ) from error
+        said = 'must be a name such as "Europe/Copenhagen" or an offset such as "+02:00", got '
+        raise DataError(f"{said}{zone!r}.", argument="zone") from error
 
 
 def zone_name(rules: datetime.tzinfo) -> str:
@@ -206,10 +201,8 @@ def numbers_ahead(
         raise DataError("A forecast needs two different times or more to go on from, got one.")
     if until is not None:
         if isinstance(until, bool) or not _is_number(until):
-            raise DataError(
-                f"must be a number, as the times of the training data are, got {until!r}.",
-                argument="until",
-            )
+            said = f"must be a number, as the times of the training data are, got {until!r}."
+            raise DataError(said, argument="until")
         # A hair is allowed for, as steps such as 0.1 do not add up to the last bit.
         wanted = int(np.floor((float(until) - last) / step + 1e-9))
         if wanted > MOST_AHEAD:
@@ -229,17 +222,14 @@ def _is_number(value: Any) -> bool:
 def _checked_periods(periods: Any, until: Any) -> int:
     """Return how many times are wanted at most."""
     if (periods is None) == (until is None):
-        raise DataError(
-            f"Give either `periods`, how many times ahead, or `until`, up to which time; got "
-            f"periods={periods!r} and until={until!r}."
-        )
+        said = "Give either `periods`, how many times ahead, or `until`, up to which time; got "
+        raise DataError(said + f"periods={periods!r} and until={until!r}.")
     if periods is None:
         return MOST_AHEAD + 1
     count = float(periods) if _is_number(periods) and not isinstance(periods, bool | str) else 0.0
     if not count.is_integer() or not 1 <= count <= MOST_AHEAD:
-        raise DataError(
-            f"must be a whole number from 1 to {MOST_AHEAD}, got {periods!r}.", argument="periods"
-        )
+        said = f"must be a whole number from 1 to {MOST_AHEAD}, got {periods!r}."
+        raise DataError(said, argument="periods")
     return int(count)
 
 
@@ -250,10 +240,8 @@ def _is_past(until: Any, zone: str | None) -> Callable[[Any, Any], bool]:
         last = np.datetime64(when, "s")
         return lambda wall, _: bool(wall > last)
     if zone is None:
-        raise DataError(
-            f"must be a time without a zone, as the times of the training data are, got {until}.",
-            argument="until",
-        )
+        said = f"must be without a zone, as the times of the training data are, got {until}."
+        raise DataError(said, argument="until")
     moment = np.datetime64(when.astimezone(datetime.UTC).replace(tzinfo=None), "s")
     return lambda _, instant: bool(instant > moment)
 
@@ -269,11 +257,8 @@ def _as_datetime(until: Any) -> datetime.datetime:
             text = str(np.datetime64(text, "s"))
         return datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise DataError(
-            "must be a time such as 2024-06-03, 2024-06-03T08:00 or 2024-06-03T08:00+02:00, got "
-            f"{text!r}.",
-            argument="until",
-        ) from error
+        said = f"must be a time such as 2024-06-03 or 2024-06-03T08:00+02:00, got {text!r}."
+        raise DataError(said, argument="until") from error
 
 
 def _refuse_nothing(last: Any, until: Any) -> None:

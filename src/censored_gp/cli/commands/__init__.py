@@ -1,1 +1,1 @@
-"""The commands, each in a module of its name."""
+"""The commands: thin functions over `CensoredGP`. Each module has a Typer app of its commands."""

@@ -1,0 +1,174 @@
+"""Commands that fit, predict, impute and report."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from censored_gp import CensoredGP
+from censored_gp.cli.console import bad_option, say
+from censored_gp.cli.fitting import (
+    check_files,
+    fitted,
+    located,
+    read_new,
+    table_file,
+    training_inputs,
+)
+from censored_gp.cli.options import (
+    File,
+    Output,
+    Probability,
+    Reading,
+    Training,
+    command,
+    split_presets,
+)
+from censored_gp.cli.output import with_intervals, write_table, write_text
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@command(
+    app,
+    "fit",
+    "censored-gp fit bikes.csv --outputs station_1,station_2 --time time --inputs rain \\\n"
+    "    --censored station_1_empty,station_2_empty --likelihood poisson --save bikes.cgp",
+)
+def fit(
+    training: Training,
+    reading: Reading,
+    file: File = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write the summary to a .txt or .md file."),
+    ] = None,
+) -> None:
+    """Fit a model to a table, and save it.
+
+    A summary is printed. With --load and no FILE it is that of the loaded model.
+    """
+    check_files(training, reading, output, file, endings=(".txt", ".md"))
+    model = fitted(file, training, reading)
+    if training.save is None and file is not None:
+        say("The model is not saved. Use --save model.cgp, and other commands can --load it.")
+    write_text(model.summary(), output)
+
+
+@command(app, "predict", "censored-gp predict next_week.csv --load bikes.cgp -o predicted.csv")
+def predict(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Rows to predict at: times and inputs.")
+    ],
+    training: Training,
+    reading: Reading,
+    train: Annotated[
+        Path | None, typer.Option(help="Table to fit first, if no model is loaded.")
+    ] = None,
+    probability: Probability = 0.9,
+    output: Output = None,
+) -> None:
+    """Predict the true outputs at new rows, with intervals.
+
+    For each output a the result has the mean in column a, and the ends of an interval that holds
+    the truth with the given probability in a_low and a_high.
+    """
+    check_files(training, reading, output, file, train)
+    if train is None and training.load is None:
+        raise bad_option("--load / --train", "give a model file, or a table to fit first.")
+    source = table_file(file, reading)
+    source.header()  # A file that cannot be read is refused before the fit.
+    model = fitted(train, training, reading)
+    new = read_new(source, model, reading)
+    with located(new):
+        answers = (model.predict(new), *model.interval(new, probability))
+    write_table(_with_keys(model, answers, new.arrow), output)
+
+
+@command(
+    app,
+    "impute",
+    "censored-gp impute --load bikes.cgp --output imputed.csv",
+    "censored-gp impute tanks.csv --outputs lead --inputs depth --censored below --side left",
+)
+def impute(
+    training: Training,
+    reading: Reading,
+    file: File = None,
+    probability: Probability = 0.9,
+    output: Output = None,
+) -> None:
+    """Fill in censored and missing cells of a table.
+
+    For each output a the result has column a, as observed or else the mean given what is known of
+    the cell, and the ends of an interval that holds the truth with the given probability in a_low
+    and a_high.
+    """
+    check_files(training, reading, output, file)
+    model = fitted(file, training, reading)
+    answers = (model.impute(), *model.impute_interval(probability))
+    inputs, rows = training_inputs(model), model.training_.rows
+    inputs = inputs if rows is None else inputs.take(rows.row)
+    write_table(_with_keys(model, answers, inputs.arrow), output)
+
+
+def _with_keys(model: CensoredGP, answers: tuple[Any, Any, Any], inputs: pa.Table) -> pa.Table:
+    """Return value and interval side by side, after the columns that tell the rows apart.
+
+    These are the time and the output of a long table; without a time, the inputs of each row.
+    """
+    layout = model.layout_
+    if layout is None:
+        names = list(map(str, model.output_names_))
+        tables = [dict(zip(names, a.reshape(len(a), -1).T, strict=True)) for a in answers]
+        table = with_intervals(tables, ())
+    else:
+        table = with_intervals(answers, layout.keys)
+        if layout.time is not None:
+            return table
+        inputs = inputs.select([str(name) for name in layout.inputs])
+        # New rows of a long table that name no output ask for each of them.
+        each = len(table) // max(len(inputs), 1)
+        inputs = inputs.take([row for row in range(len(inputs)) for _ in range(each)])
+    keys = {name: inputs[name] for name in inputs.column_names if name not in table.column_names}
+    return pa.table(keys | {name: table[name] for name in table.column_names})
+
+
+@command(app, "report", "censored-gp report --load bikes.cgp --output report.html")
+def report(
+    training: Training,
+    reading: Reading,
+    file: File = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Write the page here; - is standard output.")
+    ] = "report.html",
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Cross-validate with so many folds. Takes longer.")
+    ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Compare models, as ncgp,hmocgp. Takes longer."),
+    ] = None,
+) -> None:
+    """Write a self-contained HTML page about a model.
+
+    The page needs no network and no other file.
+    """
+    check_files(training, reading, output, file, endings=(".html", ".htm"))
+    models = split_presets("--compare", compare) or None
+    # Charts are an optional dependency.
+    from censored_gp.reporting import write_report
+
+    model = fitted(file, training, reading)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "report.html") if output == "-" else output
+        write_report(model, page, title=title, folds=folds, comparison=models)
+        if output == "-":
+            write_text(Path(page).read_text(encoding="utf-8"), output)
+        else:
+            say(f"Report: {output}")

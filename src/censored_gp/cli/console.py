@@ -1,0 +1,106 @@
+"""What a command says on the standard error stream, and how it ends.
+
+Exit codes: 0, done. 1, it could not be done (the computation failed, the disk is full, a package is
+missing). 2, the input or the command line is wrong. 130, interrupted by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from censored_gp.data.errors import DataError
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+DEBUG_VARIABLE = "CENSORED_GP_DEBUG"
+"""If this environment variable is set, errors come with a traceback."""
+
+OPTIONS = {
+    "max_iterations": "--iterations",
+    "random_state": "--seed",
+    "heteroscedastic=True": "--model hmocgp or hcgp",
+    "use_censoring=False": "--model ncgp or moncgp",
+    "model.save(": "--save",
+    "by='...'": "--by",
+}
+"""The option or command for each Python name that a message of the library may mention."""
+
+
+def say(message: str) -> None:
+    """Write a message to the standard error stream; results go to the standard output."""
+    typer.echo(message, err=True)
+
+
+class OptionError(typer.BadParameter):
+    """A wrong or missing option, or a wrong combination."""
+
+    def format_message(self) -> str:
+        """Return the message that is shown: the option, and what is wrong with it."""
+        return f"{self.param_hint}: {self.message}"
+
+
+def bad_option(option: str, problem: str) -> OptionError:
+    """Return the error about an option, to be raised."""
+    return OptionError(problem, param_hint=option)
+
+
+def explain(message: object) -> str:
+    """Return a message of the library, with the options for the Python names in it.
+
+    >>> explain("The fit stopped early; raise max_iterations.")
+    'The fit stopped early; raise max_iterations. (Here max_iterations is --iterations.)'
+    """
+    text = str(message)
+    named = [f"{name.strip('(')} is {option}" for name, option in OPTIONS.items() if name in text]
+    return f"{text} (Here {', '.join(named)}.)" if named else text
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """End a command with a message and an exit code instead of a traceback."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _show_warning
+        try:
+            yield
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            raise _end(INTERRUPTED, "Interrupted; nothing was written.") from None
+        except MemoryError:
+            raise _end(FAILED, "Error: out of memory. Use fewer rows or outputs.") from None
+        except DataError as error:
+            if error.argument is not None:
+                raise bad_option(f"--{error.argument}", error.problem) from error
+            raise _end(BAD_INPUT, f"Error: {error}") from None
+        except Exception as error:
+            if os.environ.get(DEBUG_VARIABLE):
+                say(traceback.format_exc())
+            raise _end(*_ending(error)) from None
+
+
+def _ending(error: Exception) -> tuple[int, str]:
+    """Return the exit code of an error, and its message."""
+    bad = (ValueError, FileNotFoundError, IsADirectoryError, PermissionError)
+    code = BAD_INPUT if isinstance(error, bad) else FAILED
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return code, f"Error: {place}{error.strerror}"
+    if isinstance(error, (*bad, ImportError, OSError)) and str(error):
+        return code, f"Error: {explain(error)}"
+    return code, f"Error: {type(error).__name__}: {error}"
+
+
+def _end(code: int, message: str) -> typer.Exit:
+    say(message)
+    return typer.Exit(code)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    say(f"Warning: {explain(message)}")

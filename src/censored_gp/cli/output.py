@@ -1,0 +1,162 @@
+"""Results as files or on the terminal: CSV, Parquet or JSON by the ending of the file's name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+import typer
+from pyarrow import parquet
+from rich.console import Console
+from rich.table import Table
+
+from censored_gp.cli.console import bad_option, say
+from censored_gp.data.tables import interval_suffixes
+from censored_gp.estimator.persistence import replacing
+
+ENDINGS = (".csv", ".json", ".parquet", ".pq")
+ROWS_SHOWN = 40
+FORMULA = ("=", "+", "-", "@", "\t")
+"""A spreadsheet takes text that begins so for a formula, and runs it."""
+
+
+def check_target(
+    target: str | None, endings: Iterable[str] = ENDINGS, reads: Iterable[Path | None] = ()
+) -> None:
+    """Refuse a file that cannot be written, or that the command reads, before any work is done."""
+    if target in (None, "-"):
+        return
+    path = Path(str(target))
+    is_device = path.exists() and not path.is_file() and not path.is_dir()
+    if path.is_dir():
+        raise bad_option("--output", f"{path} is a folder. Give the name of a file in it.")
+    if path.suffix.lower() not in endings and not is_device:
+        accepted = f"{', '.join(endings)}, or - for standard output"
+        raise bad_option("--output", f"{path} must end in {accepted}.")
+    if not path.parent.is_dir():
+        raise bad_option("--output", f"{path}: there is no folder {path.parent}. Create it first.")
+    if path.is_file() and any(read and read.is_file() and path.samefile(read) for read in reads):
+        raise bad_option("--output", f"{path} is read by this command. Give another name.")
+
+
+def write_table(table: Any, target: str | None) -> None:
+    """Write a table of any kind to a file, or as CSV to the standard output.
+
+    Without a target, a terminal shows the table and a pipe gets CSV.
+    """
+    arrow = as_arrow(table)
+    if target is None and sys.stdout.isatty():
+        _show(arrow)
+    elif target in (None, "-"):
+        typer.echo(_csv(arrow), nl=False)
+    elif Path(str(target)).suffix.lower() in (".parquet", ".pq"):
+        with replacing(str(target)) as draft:
+            parquet.write_table(arrow, draft)
+    else:
+        is_json = Path(str(target)).suffix.lower() == ".json"
+        write_text((_json if is_json else _csv)(arrow), target)
+
+
+def write_text(text: str, target: str | None) -> None:
+    """Write text to a file or to the standard output."""
+    if target in (None, "-"):
+        typer.echo(text)
+        return
+    with replacing(str(target)) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def as_arrow(table: Any) -> pa.Table:
+    """Return a data frame, a list of rows or a dict of columns as a pyarrow table."""
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, Mapping):
+        return pa.table({str(name): pa.array(column) for name, column in table.items()})
+    if isinstance(table, list | tuple):
+        return pa.Table.from_pylist([dict(row) for row in table])
+    return nw.from_native(table, eager_only=True).to_arrow()
+
+
+def with_intervals(tables: Iterable[Any], keys: Iterable[str]) -> pa.Table:
+    """Return a table with columns a, a_low and a_high for each output a, after the key columns.
+
+    `tables` are those of the values, of the lower and of the upper ends.
+
+    >>> with_intervals([{"t": [1], "a": [a]} for a in (2.0, 1.5, 2.5)], ["t"]).to_pylist()
+    [{'t': 1, 'a': 2.0, 'a_low': 1.5, 'a_high': 2.5}]
+    """
+    value, low, high = map(as_arrow, tables)
+    columns = {name: value[name] for name in value.column_names if name in set(keys)}
+    outputs = [name for name in value.column_names if name not in columns]
+    low_ending, high_ending = interval_suffixes(outputs, list(columns))
+    for name in outputs:
+        columns |= {name: value[name], name + low_ending: low[name], name + high_ending: high[name]}
+    return pa.table(columns)
+
+
+def _csv(arrow: pa.Table) -> str:
+    """Return comma-separated values: times as ISO 8601, numbers with all their digits."""
+    text = _printable(arrow)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(_not_formula, text.column_names))
+    columns = [
+        map(_not_formula, c.to_pylist()) if pa.types.is_string(c.type) else c.to_pylist()
+        for c in text.columns
+    ]
+    writer.writerows(zip(*columns, strict=True))
+    return buffer.getvalue()
+
+
+def _not_formula(text: str | None) -> str | None:
+    return f"'{text}" if text is not None and text.startswith(FORMULA) else text
+
+
+def _json(arrow: pa.Table) -> str:
+    """Return a list of rows; missing and infinite values are null."""
+    rows = [
+        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+        for row in _printable(arrow).to_pylist()
+    ]
+    return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _printable(arrow: pa.Table) -> pa.Table:
+    """Return the table with times as ISO 8601 text (offset included) and NaN as null."""
+    columns = {}
+    for name in arrow.column_names:
+        column = arrow[name]
+        if pa.types.is_temporal(column.type):
+            times = [value and value.isoformat() for value in column.to_pylist()]
+            column = pa.array(times, pa.string())
+        elif pa.types.is_floating(column.type):
+            column = pa.array(column.to_numpy(), from_pandas=True)
+        elif pa.types.is_dictionary(column.type) or pa.types.is_large_string(column.type):
+            column = column.cast(pa.string())
+        columns[name] = column
+    return pa.table(columns)
+
+
+def _show(arrow: pa.Table) -> None:
+    """Print the first rows of a table."""
+    text = _printable(arrow)
+    shown = Table()
+    for name in text.column_names:
+        shown.add_column(name, justify="left" if pa.types.is_string(text[name].type) else "right")
+    for row in text.slice(0, ROWS_SHOWN).to_pylist():
+        cells = (
+            "" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v)
+            for v in row.values()
+        )
+        shown.add_row(*cells)
+    Console().print(shown)
+    if len(text) > ROWS_SHOWN:
+        say(f"... {len(text) - ROWS_SHOWN} more rows. Use --output FILE to write all of them.")

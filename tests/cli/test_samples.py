@@ -1,0 +1,151 @@
+"""Sample data and the demonstration; downloads are replaced by small tables."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+
+from censored_gp import datasets
+from censored_gp.cli.commands import samples
+from censored_gp.datasets.public import CensoredSeries, StationHours
+
+TIME = np.arange("2018-06-01T00", "2018-06-01T03", dtype="datetime64[h]")
+CELLS = np.arange(6.0).reshape(3, 2)
+
+
+def columns(rows):
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def test_every_data_set_is_listed(rows):
+    found = columns(rows("data"))
+    assert found["name"] == list(samples.DATA_SETS)
+    assert set(found["kind"]) == {"simulated", "local file", "download"}
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "mark", "length"),
+    [
+        ("bike_share", "--days 3", "_empty", 72),
+        ("car_park", "--days 3", "_capacity", 33),
+        ("shop", "--days 3", "_sold_out", 3),
+        ("water_samples", "--samples 7", "_nondetect", 7),
+    ],
+)
+def test_simulated_data_have_their_truth_beside_them(rows, name, size, mark, length):
+    found = rows(f"data {name} {size} --seed 3")
+    outputs = [name.removesuffix("_truth") for name in found[0] if name.endswith("_truth")]
+    assert len(outputs) == 2
+    assert all(output + mark in found[0] for output in outputs)
+    assert len(found) == length
+    assert found != rows(f"data {name} {size} --seed 4")
+
+
+def test_data_are_written_to_a_file(run, tmp_path):
+    assert run(f"data bike_share --output {tmp_path}/bikes.csv").exit_code == 0
+    with (tmp_path / "bikes.csv").open() as lines:
+        assert len(list(csv.DictReader(lines))) == 14 * 24
+
+
+def test_new_york_has_its_weather(rows, data_folder):
+    assert {"time", "temperature", "3711", "366_censored", "366_truth"} <= set(
+        rows("data new_york --seed 1")[0]
+    )
+
+
+def test_trips_have_a_column_for_each_station_and_way(rows, monkeypatch):
+    asked = []
+
+    def citibike(months, stations):
+        asked.append((months, stations))
+        return StationHours(("a", "b"), TIME, CELLS, CELLS + 10)
+
+    monkeypatch.setattr(datasets, "citibike", citibike)
+    found = columns(rows("data citibike --names a,b --months 2018-06,2018-07"))
+    assert asked == [(("2018-06", "2018-07"), ("a", "b"))]
+    assert list(found) == ["time", "a", "a_dropoffs", "b", "b_dropoffs"]
+    assert list(map(float, found["b_dropoffs"])) == [11, 13, 15]
+
+
+def test_full_and_sold_out_are_flagged(rows, monkeypatch):
+    found = CensoredSeries(("a", "b"), TIME, CELLS, CELLS > 3, "full")
+    monkeypatch.setattr(datasets, "birmingham_parking", lambda names: found)
+    monkeypatch.setattr(datasets, "fresh_retail", lambda store, products: found)
+    parks = rows("data birmingham_parking --names a,b")
+    assert columns(parks)["b_full"] == ["False", "False", "True"]
+    assert rows("data fresh_retail --names 70,81 --store 235") == parks
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("data moon", "moon"),
+        ("data bike_share --samples 3", "--samples"),
+        ("data --days 3", "--days"),
+        ("data citibike --names a", "--months"),
+        ("data birmingham_parking", "--names"),
+        ("data fresh_retail --names 70", "--store"),
+        ("demo --days 3", "--days"),
+    ],
+)
+def test_wrong_options_are_refused(run, line, option):
+    result = run(line)
+    assert result.exit_code == 2
+    assert option in result.stderr
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The demonstration on few days with the simplest likelihood."""
+    return samples.fit_both(10, 1, "gaussian")
+
+
+def test_the_held_out_days_are_not_trained_on(small):
+    assert small.training == 24 * 3
+    assert not small.ran_out[small.training :].any()
+    assert len(small.censored.mean) == 24 * 10
+
+
+def test_the_demo_prints_a_table_and_draws_a_figure(small, run, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(samples, "fit_both", lambda *_, **__: small)
+    result = run(f"demo --days 15 --figure {tmp_path}/new/demo.png")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"naive\W+censored\W+truth", result.stdout)
+    assert (tmp_path / "new" / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_there_is_still_a_table(small, run, monkeypatch, tmp_path):
+    def draw(*_):
+        raise ImportError("Drawing needs matplotlib")
+
+    monkeypatch.setattr(samples, "fit_both", lambda *_, **__: small)
+    monkeypatch.setattr(samples, "draw_figure", draw)
+    result = run(f"demo --figure {tmp_path}/demo.png")
+    assert result.exit_code == 0
+    assert "Drawing needs matplotlib" in result.stderr
+
+
+def test_the_days_drawn_are_those_with_most_to_show():
+    ran_out = np.zeros(24 * 8, bool)
+    ran_out[[30, 130, 140, 160]] = True
+    assert samples._busiest(ran_out) == 72
+    assert samples._busiest(np.zeros(24, bool)) == 0
+
+
+@pytest.mark.slow
+def test_the_censored_model_comes_nearer_to_the_truth():
+    small = samples.fit_both(16, 1, "poisson")
+    table = [
+        [float(cell.strip("%").replace(",", "")) for cell in row[1:]]
+        for row in samples.table_rows(small)
+    ]
+    (seen, filled, truth), (naive, censored, _), *_ = table
+    assert truth == pytest.approx(small.world.demand[small.ran_out].mean(), abs=0.05)
+    assert abs(filled - truth) < 0.5 * abs(seen - truth)
+    assert naive < censored <= 1.1 * truth
+    naive, censored, _ = table[4]
+    assert censored < 0.9 * naive
+    naive, censored, wanted = table[-1]
+    assert abs(censored - wanted) < abs(naive - wanted)
