@@ -255,7 +255,7 @@ ASKED = {
     "NaN": (lambda m: m.predict([[np.nan]]), "Input 'x0', row 0"),
     "times": (
         lambda m: m.predict(np.array([["2024-01-01"]], "M8[D]")),
-        "Input 'x0'.*times.*numbers",
+        "Input 'x0'.*got times",
     ),
     "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "accepted are numbers between 0 and 1"),
     "percent": (lambda m: m.interval(X, 95), "`probability`.*95"),
