@@ -151,7 +151,7 @@ REFUSED = {
         FRAME.assign(b=with_cell(FRAME.b, 1, 0.5)),
         settings={"likelihood": {"a": "gaussian", "b": "poisson"}},
     ),
-    "unknown family": Call(["likelihood 'normal'"], X, Y, settings={"likelihood": "normal"}),
+    "unknown family": Call(["(?i)likelihood.*'normal'"], X, Y, settings={"likelihood": "normal"}),
     "families by wrong name": Call(
         ["likelihood", "'y'", "'z'"],
         X,
@@ -171,13 +171,13 @@ REFUSED = {
         ["duration '1d', but column 'x0' holds numbers"], X, Y, settings={"kernels": Periodic("1d")}
     ),
     "kernel of an unknown role": Call(
-        [r"role.s. 'noise'. Accepted are 'mean', 'scale', 'shape'"],
+        [r"role.*'noise'"],
         X,
         Y,
         settings={"kernels": {"noise": RBF()}},
     ),
-    "not a kernel": Call(["found 'rbf' for role 'mean'"], X, Y, settings={"kernels": "rbf"}),
-    "no kernel": Call([r"found \[\] for role 'mean'"], X, Y, settings={"kernels": []}),
+    "not a kernel": Call(["'rbf' for role 'mean'"], X, Y, settings={"kernels": "rbf"}),
+    "no kernel": Call([r"\[\] for role 'mean'"], X, Y, settings={"kernels": []}),
     "unknown engine": Call(["engine"], X, Y, settings={"engine": "em"}),
     "unknown setting": Call(
         ["engine_settings", "steps"],
@@ -238,7 +238,7 @@ def test_it_is_refused_before_any_computing(call, monkeypatch):
 
 
 def test_a_period_of_zero_is_refused_at_once():
-    with pytest.raises(ValueError, match=r"Periodic: period is 0\. Accepted is a positive"):
+    with pytest.raises(ValueError, match=r"period.*Periodic.*got 0"):
         Periodic(0)
 
 
@@ -255,7 +255,7 @@ ASKED = {
     "NaN": (lambda m: m.predict([[np.nan]]), "Input 'x0', row 0"),
     "times": (
         lambda m: m.predict(np.array([["2024-01-01"]], "M8[D]")),
-        "Input 'x0'.*times.*numbers",
+        "Input 'x0'.*got times",
     ),
     "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "accepted are numbers between 0 and 1"),
     "percent": (lambda m: m.interval(X, 95), "`probability`.*95"),

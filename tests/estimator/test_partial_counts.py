@@ -101,9 +101,9 @@ def test_overdispersed_counts_know_shares_too():
 
 
 def test_other_families_refuse_a_share():
-    with pytest.raises(ValueError, match=r"Output 'y': found 1 row.*Gaussian.*poisson"):
+    with pytest.raises(ValueError, match=r"Output 'y', row 1.*share.*Gaussian.*poisson"):
         CensoredGP("gaussian").fit([[0.0], [1.0]], [1.0, 2.0], censored=[0, 1], side="share")
-    with pytest.raises(ValueError, match=r"row 1: found a share of 2\.5"):
+    with pytest.raises(ValueError, match=r"row 1.*2\.5"):
         model().fit([[0.0], [1.0]], [1.0, 2.5], censored=[0, 1], side="share")
 
 
@@ -151,12 +151,12 @@ def test_a_share_is_neither_a_strict_bound_nor_without_a_flag():
         Observations.from_flags([1, 2], [0, 1], side="share", strict=True)
     with pytest.raises(ValueError, match="without flags"):
         model().fit([[0.0], [1.0]], [1.0, 2.0], capacity=2, side="share")
-    with pytest.raises(ValueError, match=r"Shares: found 3 row\(s\)"):
+    with pytest.raises(ValueError, match="shape"):
         Observations([[1.0]], [[np.inf]], is_share=np.ones((3, 1), bool))
 
 
 def test_only_a_lower_bound_can_be_a_share():
-    with pytest.raises(ValueError, match=r"Output 'y', row 0: found a share that is not right"):
+    with pytest.raises(ValueError, match=r"Output 'y', row 0.*not right"):
         Observations([[1.0]], [[2.0]], is_share=np.ones((1, 1), bool))
-    with pytest.raises(ValueError, match="side: found 'whole'"):
+    with pytest.raises(ValueError, match=r"side.*'whole'"):
         Observations.from_flags([1.0], [1], side="whole")

@@ -132,12 +132,6 @@ def test_the_hosts_precision_is_left_alone():
         np.testing.assert_array_equal(before, jnp.ones(3) / 3)
 
 
-def test_an_unknown_engine_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'natural', 'svi', 'nuts'.*'magic'"):
-        infer("magic", small.separate())
-    assert ENGINES == ("natural", "svi", "nuts")
-
-
 @pytest.mark.parametrize("most", [8, 80])
 def test_inducing_inputs_are_picked_anew_within_the_same_number_of_steps(most, monkeypatch):
     """A start that is too smooth needs few inducing inputs, and what it leads to needs more."""

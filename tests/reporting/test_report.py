@@ -1,6 +1,7 @@
 """The report shows the model's numbers, carries all it needs, and escapes what users wrote."""
 
 import copy
+import dataclasses
 import json
 import re
 import sys
@@ -151,8 +152,8 @@ def test_missing_and_constant_outputs_are_problems(model):
     values = np.full((len(model.observations_), 2), 3.0)
     values[: int(0.75 * len(values)), 1] = np.nan
     changed = copy.copy(model)
-    changed.observations_ = Observations.from_flags(values, np.zeros(values.shape))
-    changed.output_names_ = changed.observations_.names
+    known = Observations.from_flags(values, np.zeros(values.shape))
+    changed.training_ = dataclasses.replace(model.training_, observations=known)
     flat, missing, *_ = content.data_problems(changed)
     assert re.search("'y0'.* 3", flat)
     assert re.search("'y1'.*75%", missing)

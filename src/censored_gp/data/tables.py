@@ -77,8 +77,10 @@ class Column(NamedTuple):
         """Return flags as 1, 0, -1 and NaN; words such as yes and false are read."""
         if not self.is_text:
             return self.numbers(noun)
-        words = ["" if value is None else value.strip().lower() for value in self.values]
-        found = np.array([np.nan if not w else FLAG_WORDS.get(w, np.inf) for w in words])
+        # Inf marks what is no flag: the words are looked up once each.
+        known = {w: FLAG_WORDS.get((w or "").strip().lower(), np.inf) for w in set(self.values)}
+        known |= {word: np.nan for word in known if not (word or "").strip()}
+        found = np.array([known[word] for word in self.values])
         hint = "A flag is true, yes or 1 (censored), or false, no or 0 (exact)."
         refuse(np.isposinf(found), self.name, noun, lambda r, _: f"got {self.values[r]!r}.", hint)
         return found

@@ -34,11 +34,10 @@ def coregionalization(
     for role, lmc in model.priors.items():
         for block, outputs in enumerate(np.reshape(lmc.outputs, np.shape(lmc.mean))):
             own = tuple(names[d] for d in outputs)
-            for kernel, mixing in zip(lmc.kernels, lmc.mixing, strict=True):
-                a = np.asarray(mixing[block])
+            for kernel, matrices in zip(lmc.kernels, lmc.coregionalization, strict=True):
                 own_kernel = jax.tree.map(lambda leaf, b=block: np.asarray(leaf)[b], kernel)
                 words = repr(own_kernel.named(columns))
-                found.append(Coregionalization(role, words, own, a @ a.T))
+                found.append(Coregionalization(role, words, own, np.asarray(matrices[block])))
     return tuple(found)
 
 
@@ -47,10 +46,8 @@ def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D 
     varying = [name for name, lmc in model.priors.items() if lmc.varies]
     if role not in varying:
         raise ValueError(f"`role` must be one that varies, {listed(varying)}, got {role!r}.")
-    a = [np.asarray(mixing) for mixing in model.priors[role].mixing]
     # Outputs in different blocks are independent.
-    blocks = np.sum([np.einsum("bdr,ber->bde", each, each) for each in a], axis=0)
-    total = np.asarray(block_diag(*blocks))
+    total = np.asarray(block_diag(*np.sum(model.priors[role].coregionalization, axis=0)))
     scale = np.sqrt(np.maximum(np.diagonal(total), 1e-300))
     correlation = total / np.outer(scale, scale)
     np.fill_diagonal(correlation, 1.0)

@@ -1,6 +1,6 @@
 """Engines: a task (model, observations, inputs) becomes a posterior; each is one file.
 
-An engine is a function `fit(task, settings) -> (posterior, report)`. `infer` runs one, by its name
+An engine is a function `fit(task, settings) -> (posterior, result)`. `infer` runs one, by its name
 or as it is given; `find_engine` tells the class of its settings.
 """
 

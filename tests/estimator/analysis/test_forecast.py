@@ -216,7 +216,7 @@ def test_times_that_are_numbers_are_found_too():
     assert (found[:, 1] + columns.origin[1]).tolist() == [2.0, 1.0]
     with pytest.raises(ValueError, match="none for week 5"):
         known_inputs({"week": [4], "price": [2.0]}, columns, "week", ahead, ahead)
-    with pytest.raises(ValueError, match=r"Input 'week'.*numbers"):
+    with pytest.raises(ValueError, match=r"Input 'week'.*got times"):
         known_inputs({"week": [dt.date(2024, 6, 3)], "price": [2.0]}, columns, "week", ahead, ahead)
 
 
