@@ -25,106 +25,73 @@ Side = StrEnum("Side", ["right", "left", "share"])
 """What a flag says of a value."""
 
 
-def _option(name: str, metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, **more)
+Names = list[str] | None
+Text = str | None
+
+
+def _option(metavar: str, text: str, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=text, **more)
 
 
 def _likelihoods(incomplete: str) -> list[str]:
     return [name for name in FAMILIES if name.startswith(incomplete)]
 
 
+DELIMITER = _option("CHAR", "Column separator of a CSV file; '\\t' is a tab.")
+WHERE = _option("COLUMN=VALUE", "Read only these rows, as store=235; repeat for more.")
+
+
 @dataclasses.dataclass(frozen=True)
 class FileOptions:
     """How table files are read."""
 
-    delimiter: Annotated[
-        str | None,
-        _option("--delimiter", "CHAR", "Column separator of a CSV file; '\\t' is a tab."),
-    ] = None
-    decimal: Annotated[
-        str, _option("--decimal", "CHAR", "Decimal separator of a CSV file: . or ,")
-    ] = "."
-    encoding: Annotated[str, _option("--encoding", "NAME", "Text encoding of a CSV file.")] = (
-        "utf-8"
-    )
-    zone: Annotated[
-        str | None, _option("--zone", "NAME", "Time zone of the times, as Europe/Copenhagen.")
-    ] = None
-    where: Annotated[
-        list[str] | None,
-        _option("--where", "COLUMN=VALUE", "Read only these rows, as store=235; repeat for more."),
-    ] = None
+    delimiter: Annotated[Text, DELIMITER] = None
+    decimal: Annotated[str, _option("CHAR", "Decimal separator of a CSV file: . or ,")] = "."
+    encoding: Annotated[str, _option("NAME", "Text encoding of a CSV file.")] = "utf-8"
+    zone: Annotated[Text, _option("NAME", "Time zone of the times, as Europe/Copenhagen.")] = None
+    where: Annotated[Names, WHERE] = None
+
+
+OUTPUTS = _option("NAMES", "Columns to model, as a,b; with --by, the value column.")
+BY = _option("NAME", "For a long table (a row per output and time): output column.")
+CENSORED = _option("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g.")
+CAPACITY = _option("LIMITS", "Largest observable value: number or column, or a=16,b=docks.")
+SIDE = typer.Option(
+    help="Meaning of a flag: the truth is at least the value (right, the default), at most "
+    "the value (left), or only a random share of it was counted (share)."
+)
+LIKELIHOOD = _option(
+    "NAME",
+    "As negative_binomial, or a=poisson,b=gamma; gaussian by default.",
+    autocompletion=_likelihoods,
+)
+LOAD = _option("FILE", "Use this model file; with a table, fit its settings anew.")
 
 
 @dataclasses.dataclass(frozen=True)
 class FitOptions:
     """Which column is what and which model to fit; or a model file to load."""
 
-    outputs: Annotated[
-        list[str] | None,
-        _option("--outputs", "NAMES", "Columns to model, as a,b; with --by, the value column."),
-    ] = None
-    time: Annotated[str | None, _option("--time", "NAME", "Time column.")] = None
-    inputs: Annotated[
-        list[str] | None, _option("--inputs", "NAMES", "Other input columns, as x,y.")
-    ] = None
-    by: Annotated[
-        str | None,
-        _option("--by", "NAME", "For a long table (a row per output and time): output column."),
-    ] = None
-    only: Annotated[
-        list[str] | None, _option("--only", "NAMES", "With --by: model only these outputs.")
-    ] = None
-    censored: Annotated[
-        list[str] | None,
-        _option("--censored", "NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g."),
-    ] = None
-    capacity: Annotated[
-        list[str] | None,
-        _option(
-            "--capacity", "LIMITS", "Largest observable value: number or column, or a=16,b=docks."
-        ),
-    ] = None
-    lower: Annotated[
-        list[str] | None, _option("--lower", "LIMITS", "Lower bounds: columns or numbers.")
-    ] = None
-    upper: Annotated[
-        list[str] | None, _option("--upper", "LIMITS", "Upper bounds: columns or numbers.")
-    ] = None
-    side: Annotated[
-        Side | None,
-        typer.Option(
-            "--side",
-            help="Meaning of a flag: the truth is at least the value (right, the default), at most "
-            "the value (left), or only a random share of it was counted (share).",
-        ),
-    ] = None
-    likelihood: Annotated[
-        str | None,
-        _option(
-            "--likelihood",
-            "NAME",
-            "As negative_binomial, or a=poisson,b=gamma; gaussian by default.",
-            autocompletion=_likelihoods,
-        ),
-    ] = None
+    outputs: Annotated[Names, OUTPUTS] = None
+    time: Annotated[Text, _option("NAME", "Time column.")] = None
+    inputs: Annotated[Names, _option("NAMES", "Other input columns, as x,y.")] = None
+    by: Annotated[Text, BY] = None
+    only: Annotated[Names, _option("NAMES", "With --by: model only these outputs.")] = None
+    censored: Annotated[Names, CENSORED] = None
+    capacity: Annotated[Names, CAPACITY] = None
+    lower: Annotated[Names, _option("LIMITS", "Lower bounds: columns or numbers.")] = None
+    upper: Annotated[Names, _option("LIMITS", "Upper bounds: columns or numbers.")] = None
+    side: Annotated[Side | None, SIDE] = None
+    likelihood: Annotated[Text, LIKELIHOOD] = None
     model: Annotated[
-        ModelName | None,
-        typer.Option("--model", case_sensitive=False, help="hmocgp by default."),
+        ModelName | None, typer.Option(case_sensitive=False, help="hmocgp by default.")
     ] = None
-    iterations: Annotated[
-        int | None, _option("--iterations", "NUMBER", "Maximal number of iterations.", min=1)
-    ] = None
-    seed: Annotated[
-        int | None, _option("--seed", "NUMBER", "Random seed; 0 by default.", min=0)
-    ] = None
-    load: Annotated[
-        Path | None,
-        _option("--load", "FILE", "Use this model file; with a table, fit its settings anew."),
-    ] = None
-    save: Annotated[
-        Path | None, _option("--save", "FILE", "Save the fitted model, as model.cgp.")
-    ] = None
+    iterations: Annotated[int | None, _option("NUMBER", "Maximal number of iterations.", min=1)] = (
+        None
+    )
+    seed: Annotated[int | None, _option("NUMBER", "Random seed; 0 by default.", min=0)] = None
+    load: Annotated[Path | None, LOAD] = None
+    save: Annotated[Path | None, _option("FILE", "Save the fitted model, as model.cgp.")] = None
 
 
 OutputOption = Annotated[
@@ -138,7 +105,7 @@ OutputOption = Annotated[
 ]
 ProbabilityOption = Annotated[
     float,
-    _option("--probability", "NUMBER", "Probability of the intervals.", min=0.001, max=0.999),
+    _option("NUMBER", "Probability of the intervals.", min=0.001, max=0.999),
 ]
 TableArgument = Annotated[
     Path | None,
