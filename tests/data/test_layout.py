@@ -232,7 +232,7 @@ REFUSED = {
     "text among numbers": (
         wide().assign(a=["n/a"] * N), WIDE, {}, "Output 'a', row 0: got 'n/a'"
     ),
-    "a time in words": (wide().assign(time="noon"), WIDE, {}, "Time 'time', row 0: got 'noon'"),
+    "a time in words": (wide().assign(time="noon"), WIDE, {}, "Time 'time', row 0.*: got 'noon'"),
     "two zones": (
         wide().assign(time=["2024-06-03T08:00+00:00"] + ["2024-06-03T08:00+02:00"] * (N - 1)),
         WIDE, {}, "Time 'time', row 1: got a time in zone .02:00",
@@ -280,9 +280,9 @@ def test_bad_tables_are_refused_in_words(table, names, spec, words):
 
 
 def test_names_and_arrays_do_not_mix():
-    with pytest.raises(ValueError, match="time='time' but no outputs"):
+    with pytest.raises(ValueError, match=r"outputs.*time='time'"):
         CensoredGP().fit(wide(), time="time")
-    with pytest.raises(ValueError, match="y and outputs"):
+    with pytest.raises(ValueError, match=r"y.* outputs"):
         CensoredGP().fit(wide(), wide()["a"], outputs="a", time="time")
 
 
