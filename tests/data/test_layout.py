@@ -282,7 +282,7 @@ def test_bad_tables_are_refused_in_words(table, names, spec, words):
 def test_names_and_arrays_do_not_mix():
     with pytest.raises(ValueError, match=r"outputs.*time='time'"):
         CensoredGP().fit(wide(), time="time")
-    with pytest.raises(ValueError, match=r"y.* outputs"):
+    with pytest.raises(ValueError, match=r"y.*outputs"):
         CensoredGP().fit(wide(), wide()["a"], outputs="a", time="time")
 
 

@@ -183,16 +183,16 @@ class File:
             with self._open() as raw:
                 for number, line in enumerate(raw, start=1):
                     if not reads_as(decoder.decode, line) or (b"\0" in line and not has_zeros):
-                        self._refuse_encoding(number)
+                        raise self._wrong_encoding(number)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise self._problem(f"the file is damaged or cut short ({error}).") from error
 
-    def _refuse_encoding(self, line: int) -> None:
+    def _wrong_encoding(self, line: int) -> DataError:
         with self._open() as raw:
             marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         likely = "utf-16" if marked else "latin-1" if self.encoding == "utf-8" else "utf-8"
         hint = f"Save the file as UTF-8, or say that its encoding is {likely}."
-        raise self._problem(f"got bytes that are not {self.encoding.upper()} text.", line, hint)
+        return self._problem(f"got bytes that are not {self.encoding.upper()} text.", line, hint)
 
     def _read_csv(self, wanted: Sequence[str], names: Sequence[str]) -> pa.Table:
         """Return columns as text, nulls where values are missing."""

@@ -88,11 +88,6 @@ class Rows:
     output: Whole | None = None
     table: Table | None = field(init=False, default=None, repr=False, compare=False)
 
-    def of(self, table: Table) -> Rows:
-        """Keep the table that the rows are of."""
-        object.__setattr__(self, "table", table)
-        return self
-
     def locate(self, error: DataError, layout: Layout) -> DataError:
         """Return an error about a row of the model as one about a row of a long table."""
         if self.output is None or error.row is None:
@@ -158,8 +153,8 @@ def read_training(
         layout = Layout(names, time, others, backend=table.backend, **lasting)
         if by is None:
             seen = _read_cells(table, names, given)
-            rows = Rows(_keys(table, layout), np.arange(len(table)))
-            return Training(layout, rows.of(table), _inputs(table, layout), seen)
+            rows = _rows(table, layout, np.arange(len(table)))
+            return Training(layout, rows, _inputs(table, layout), seen)
         labels = table.labels(by)
         distinct = tuple(dict.fromkeys(labels))
         layout = dataclasses.replace(layout, outputs=distinct, by=by, value=names[0])
@@ -167,8 +162,7 @@ def read_training(
         every = _inputs(table, layout)
         first, row = _rows_of_long(every, output, layout)
         seen = _pivot(cells, (len(first), len(distinct)), (row, output), distinct)
-        rows = Rows(_keys(table, layout), row, output)
-        return Training(layout, rows.of(table), every.take(first), seen)
+        return Training(layout, _rows(table, layout, row, output), every.take(first), seen)
 
 
 def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
@@ -180,14 +174,12 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
     with _located(table):
         table = _with_times(table, layout.time, layout.by)
         inputs, each = _inputs(table, layout), np.arange(len(table))
-        if not layout.long:
-            return inputs, Rows(_keys(table, layout), each).of(table)
-        if table.has(layout.by):
-            output = _known_labels(table, layout)
-            return inputs, Rows(_keys(table, layout), each, output).of(table)
+        if not layout.long or table.has(layout.by):
+            output = _known_labels(table, layout) if layout.long else None
+            return inputs, _rows(table, layout, each, output)
     repeated = np.repeat(each, len(layout.outputs))
     labels = np.array(layout.outputs * len(table))
-    long = _keys(table, layout).take(repeated).with_column(layout.by, labels)
+    long = _rows(table, layout, each).index.take(repeated).with_column(layout.by, labels)
     return inputs, Rows(long, repeated, np.tile(np.arange(len(layout.outputs)), len(table)))
 
 
@@ -295,9 +287,12 @@ def _with_times(table: Table, time: str | None, by: str | None) -> Table:
     return table if table.file is None or time is None else table.with_times(time, by=by)
 
 
-def _keys(table: Table, layout: Layout) -> Table:
-    """Return the columns that say which row is which."""
-    return table.select([name for name in layout.keys if name in table.names])
+def _rows(table: Table, layout: Layout, row: Whole, output: Whole | None = None) -> Rows:
+    """Return rows with the columns that say which is which, and the table itself."""
+    keys = table.select([name for name in layout.keys if name in table.names])
+    rows = Rows(keys, row, output)
+    object.__setattr__(rows, "table", table)
+    return rows
 
 
 def _inputs(table: Table, layout: Layout) -> Table:

@@ -261,7 +261,8 @@ class Table:
         if self.backend == "pyarrow":
             return self.arrow
         if self.backend != "pandas":
-            return nw.from_arrow(self.arrow, backend=self.backend).to_native()
+            backend: Any = self.backend
+            return nw.from_arrow(self.arrow, backend=backend).to_native()
         frame = self.arrow.to_pandas()
         # pyarrow gives back rows that are numbered from 0 with an index in memory.
         plain = frame.index.dtype == np.int64 and frame.index.name is None
@@ -523,12 +524,7 @@ def is_missing(value: Any) -> bool:
 
 
 def read_columns(
-    data: Any,
-    noun: str,
-    *,
-    prefix: str = "x",
-    alone: str = "x0",
-    zones: Sequence[str | None] = (),
+    data: Any, noun: str, *, prefix: str = "x", alone: str = "x0", zones: Sequence[str | None] = ()
 ) -> tuple[list[Column], bool]:
     """Return the columns of a table, an array, a list or a series, and whether they have names.
 

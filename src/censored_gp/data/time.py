@@ -32,8 +32,6 @@ OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})(?::?\d{2})?|pytz.FixedO
 
 YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
 
-ONE_TIME = "A forecast needs two different times or more to go on from, got one."
-
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -171,10 +169,9 @@ def times_ahead(
     >>> print(times_ahead(past, 2)[0])
     ['2024-06-03T11:00:00' '2024-06-03T12:00:00']
     """
-    number, step = _check_horizon(periods, until), round(spacing(_seconds(times)))
+    number, step = _horizon(_seconds(times), periods, until)
+    step = round(step)
     end, is_aware = (None, False) if until is None else _last_time(until, zone)
-    if step <= 0:
-        raise DataError(ONE_TIME)
     span = int((times.max() - times.min()).astype("timedelta64[s]").astype(np.int64))
     cycle = WEEK if span >= 2 * WEEK else DAY
     usual = np.unique(_seconds(times) % cycle)
@@ -217,9 +214,7 @@ def numbers_ahead(
     >>> numbers_ahead(np.array([0.0, 0.5, 1.0]), until=2.2)
     array([1.5, 2. ])
     """
-    number, step, last = _check_horizon(periods, until), spacing(numbers), numbers.max()
-    if step <= 0:
-        raise DataError(ONE_TIME)
+    (number, step), last = _horizon(numbers, periods, until), numbers.max()
     if until is not None:
         if isinstance(until, bool) or not _is_finite(until):
             said = f"must be a number, as the times of the training data are, got {until!r}."
@@ -237,18 +232,21 @@ def _is_finite(value: Any) -> bool:
     return reads_as(float, value) and bool(np.isfinite(float(value)))
 
 
-def _check_horizon(periods: Any, until: Any) -> int:
-    """Return how many times are wanted; 0 if `until` tells."""
+def _horizon(x: Float[np.ndarray, " N"], periods: Any, until: Any) -> tuple[int, float]:
+    """Return how many times are wanted (0 if `until` tells), and the usual step between them."""
     if (periods is None) == (until is None):
         said = "Give either `periods`, how many times ahead, or `until`, up to which time; got "
         raise DataError(said + f"periods={periods!r} and until={until!r}.")
+    step = spacing(x)
+    if step <= 0:
+        raise DataError("A forecast needs two different times or more to go on from, got one.")
     if periods is None:
-        return 0
+        return 0, step
     number = float(periods) if _is_finite(periods) and not isinstance(periods, bool | str) else 0.0
     if not number.is_integer() or not 1 <= number <= MOST_AHEAD:
         said = f"must be a whole number from 1 to {MOST_AHEAD}, got {periods!r}."
         raise DataError(said, argument="periods")
-    return int(number)
+    return int(number), step
 
 
 def _refuse_horizon(until: Any, last: Any = None) -> NoReturn:

@@ -46,15 +46,12 @@ def read_targets(
         return y
     if side == "share" and censored is None:
         raise DataError('is "share" without flags: give censored=...', argument="side")
-    if y is not None:
-        return from_cells(read_values(y), side=side, **given)
-    first = next((each for each in (lower, upper) if each is not None), None)
+    first = next((each for each in (y, lower, upper) if each is not None), None)
     if first is None:
-        raise DataError(
-            "CensoredGP requires y to be passed, but the target y is None. Give y, Observations, "
-            "or lower=... and upper=..."
-        )
-    return from_cells(read_values(first, "Bound").unknown, side=side, **given)
+        said = "CensoredGP requires y to be passed, but the target y is None."
+        raise DataError(said, hint="Give y, Observations, or lower=... and upper=...")
+    seen = read_values(first, "Bound").unknown if y is None else read_values(y)
+    return from_cells(seen, side=side, **given)
 
 
 def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> None:
