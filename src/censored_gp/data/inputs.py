@@ -279,7 +279,7 @@ def require_kind(column: Column, was_time: bool, zone: str | None) -> None:
 
     def words(is_time: bool, zone: str | None) -> str:
         at = "without a time zone" if zone is None else f"in zone {zone}"
-        return f"times {at}" if is_time else "no times"
+        return f"times {at}" if is_time else "no times but numbers or categories"
 
     if column.is_time != was_time or (column.zone is None) != (zone is None):
         said = f"got {words(column.is_time, column.zone)}. The training data have "
