@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from censored_gp.data.errors import DataError
-from censored_gp.data.files import File, header, read_file
+from censored_gp.data.files import File
 from censored_gp.data.layout import read_new, read_training, result
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -17,6 +17,10 @@ pytestmark = pytest.mark.filterwarnings("error")
 GOOD = "time,a,full\n2024-06-03T01:00,1,0\n\n2024-06-03T02,2.5,TRUE\n2024-06-03 03:00,NA,\n"
 NAMES = {"outputs": "a", "time": "time", "censored": "full"}
 ZONE = "Europe/Copenhagen"
+
+
+def read_file(path, columns=None, where=(), **settings):
+    return File(path, **settings).read(columns, where)
 
 
 @pytest.fixture
@@ -73,7 +77,7 @@ def test_parquet_is_read_like_csv(train, tmp_path):
         table = pa.table({"time": times, "a": [1.0, 2.5, None], "full": flags})
         parquet.write_table(table, path)
         assert_good(read_training(read_file(path), **NAMES))
-        assert header(path) == ["time", "a", "full"]
+        assert File(path).header() == ["time", "a", "full"]
 
 
 def test_a_path_is_a_table_and_results_have_its_times(write):
@@ -87,7 +91,7 @@ def test_a_path_is_a_table_and_results_have_its_times(write):
 
 def test_columns_that_nobody_asked_for_may_hold_anything(write):
     path = write('note,time,a,full\nanything,1,2,0\n"x\ny",2,3,1\n')
-    assert header(path) == ["note", "time", "a", "full"]
+    assert File(path).header() == ["note", "time", "a", "full"]
     table = read_file(path, columns=["time", "a", "full"])
     assert table.names == ("time", "a", "full")
     assert read_training(table, **NAMES).observations.lower[:, 0].tolist() == [2, 3]
@@ -165,11 +169,6 @@ def test_a_bad_packed_file_is_told(train):
     for bad in (packed[:middle], GOOD.encode(), packed[:middle] + b"12345" + packed[middle + 5 :]):
         with pytest.raises(DataError, match=r"a\.csv\.gz: the file is damaged or cut short"):
             train(bad, "a.csv.gz")
-
-
-def test_rows_are_counted_without_being_read(write):
-    for end in ("", "\n"):
-        assert File(write("a\n1\n2\n3" + end)).count_rows() == 3
 
 
 def test_a_bad_parquet_file_is_told(write, tmp_path):

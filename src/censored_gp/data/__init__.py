@@ -1,10 +1,15 @@
 """What the user gives, Eq. (1): tables, times, which column is what, inputs and `Observations`.
 
-`read_table` and `read_file` make one `Table` of any frame, dict or file; a `Layout` says which of
-its columns is what, and `read_training`, `read_new` and `result` go from tables to inputs and
-`Observations` and back. `read_inputs` encodes inputs as a centred matrix, described by `Columns`;
-`read_targets` and `within_support` check outputs. Bad data raise `DataError`.
+- `observations`: `Observations`, closed intervals that hold each output, and its builders.
+- `inputs`: `read_inputs` encodes inputs as a centred matrix, which `Columns` describes.
+- `tables`, `files`: any frame, dict or file becomes a `Table` of Arrow columns, and back.
+- `layout`: a `Layout` says which column is what; `read_training`, `read_new` and `result` go from
+  tables to inputs and `Observations` and back.
+- `time`: time zones, the wall clock, durations and the time stamps of a forecast.
+- `validation`: `read_targets` reads outputs, `within_support` checks them against likelihoods.
+- `errors`: `DataError`, which all bad data raise, and its wording.
 
-Kernels, models and engines import `Columns`, `Observations`, `errors` and `time` only, which load
-neither pyarrow nor narwhals.
+Public are `Observations`, as `censored_gp.Observations`, and `errors.DataError`. Other packages
+import from the modules by name. Kernels, models and engines use `inputs`, `observations`,
+`errors`, `time` and `validation` only, which load neither pyarrow nor narwhals.
 """

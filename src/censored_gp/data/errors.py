@@ -10,6 +10,7 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ MOST_NAMES = 20
 """Names that are listed in a message at most."""
 
 
+@dataclass(eq=False, repr=False)
 class DataError(ValueError):
     """Bad data: where it stands, what was found, what is accepted.
 
@@ -48,23 +50,19 @@ class DataError(ValueError):
     `periods` must be 1 or more, got 0.
     """
 
-    def __init__(
-        self,
-        problem: str,
-        noun: str = "",
-        column: str | None = None,
-        row: int | None = None,
-        *,
-        more: int = 0,
-        hint: str = "",
-        argument: str | None = None,
-        file: str | None = None,
-        line: str | None = None,
-    ) -> None:
-        super().__init__(problem)
-        self.problem, self.noun, self.column, self.row = problem, noun, column, row
-        self.more, self.hint, self.argument = more, hint, argument
-        self.file, self.line = file, line
+    problem: str
+    noun: str = ""
+    column: str | None = None
+    row: int | None = None
+    _: KW_ONLY
+    more: int = 0
+    hint: str = ""
+    argument: str | None = None
+    file: str | None = None
+    line: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.problem)  # what pickle makes a copy from
 
     def at(self, **changes: Any) -> DataError:
         """Return the same problem at another place: other values of the fields.
@@ -72,8 +70,7 @@ class DataError(ValueError):
         >>> print(DataError("got 'x'.", column="a", row=1).at(file="t.csv", line="line 3"))
         t.csv, line 3, column 'a': got 'x'.
         """
-        moved = DataError(**{**vars(self), **changes})
-        return moved.with_traceback(self.__traceback__)
+        return replace(self, **changes).with_traceback(self.__traceback__)
 
     def __str__(self) -> str:
         column = "" if self.column is None else quoted(self.column)
@@ -94,21 +91,32 @@ def refuse(
     bad: Bool[np.ndarray, "N *D"],
     names: Sequence[str] | str,
     noun: str,
-    problem: str | Callable[[int, int], str],
+    problem: str,
+    *values: Any,
     hint: str = "",
 ) -> None:
     """Raise a `DataError` at the first cell that is bad, if any is.
 
-    `bad` has a row and column for each cell, or is flat for a single column; `problem` may be a
-    function of the row and the position of the column.
+    `bad` has a row and column for each cell, or is flat for a single column. The fields of
+    `problem`, such as `{:g}`, are filled with what each of `values` has at that cell. Names that
+    the user gave may contain braces: they go into `values` or the hint.
     """
     if not np.any(bad):
         return
-    cells = bad[:, None] if bad.ndim == 1 else bad
-    row, d = (int(i) for i in np.argwhere(cells)[0])
-    said = problem if isinstance(problem, str) else problem(row, d)
-    column = names if isinstance(names, str) else str(names[d])
-    raise DataError(said, noun, column, row, more=int(np.sum(bad)) - 1, hint=hint)
+    row, *d = np.argwhere(bad)[0].tolist()
+    filled = [np.broadcast_to(v, bad.shape)[row, d[0]] if d else v[row] for v in values]
+    column = names if isinstance(names, str) else str(names[d[0]])
+    more = int(np.sum(bad)) - 1
+    raise DataError(problem.format(*filled), noun, column, row, more=more, hint=hint)
+
+
+def reads_as(reader: Callable[[Any], Any], value: Any) -> bool:
+    """Return whether a function such as `float` accepts a value."""
+    try:
+        reader(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def quoted(name: Any) -> str:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from censored_gp.data.errors import DataError, did_you_mean, listed, quoted
+from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as
 from censored_gp.data.tables import Table, read_table
 
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "<NA>", "NaT"]
@@ -34,47 +34,25 @@ CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 
-CHUNK = 1 << 20
-
-
-def read_file(
-    path: Path | str,
-    *,
-    columns: Sequence[str] | None = None,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-    decimal: str = ".",
-    where: Sequence[tuple[str, str]] = (),
-) -> Table:
-    """Return the table in a CSV or Parquet file.
-
-    Parameters
-    ----------
-    path : path
-        A file whose name ends in .csv, .tsv, .txt (also .gz), .parquet or .pq.
-    columns : names, optional
-        The columns to read; None: all.
-    delimiter, encoding, decimal : str
-        How a CSV file is written. None: tabs in .tsv files, else commas.
-    where : pairs of column and value
-        Rows to read: those in which each column has its value.
-    """
-    return File(Path(path), delimiter, encoding, decimal).read(columns, where)
-
 
 def open_table(data: Any) -> Table:
     """Return a data frame, a dict of columns, or the file at a path as a table."""
-    return read_file(data) if isinstance(data, str | Path) else read_table(data)
-
-
-def header(path: Path | str, *, delimiter: str | None = None, encoding: str = "utf-8") -> list[str]:
-    """Return the names of the columns of a file."""
-    return File(Path(path), delimiter, encoding).header()
+    return File(Path(data)).read() if isinstance(data, str | Path) else read_table(data)
 
 
 @dataclass(frozen=True)
 class File:
-    """A file with what must be known to read it; `content` is what the standard input held."""
+    """A file with what must be known to read it.
+
+    Attributes
+    ----------
+    path : path
+        A file whose name ends in .csv, .tsv, .txt (also .gz), .parquet or .pq.
+    delimiter, encoding, decimal : str
+        How a CSV file is written. None: tabs in .tsv files, else commas.
+    content : bytes, optional
+        What the standard input held, instead of a file.
+    """
 
     path: Path
     delimiter: str | None = None
@@ -99,29 +77,31 @@ class File:
         return given or ("\t" if ".tsv" in self.path.suffixes else ",")
 
     def header(self) -> list[str]:
-        """Return the names of the columns."""
-        return list(self._known[0])
-
-    def count_rows(self) -> int:
-        """Return the number of rows (of a CSV file, at most), without reading what is in them."""
-        return self._known[1]
+        """Return the names of the columns, of a file that can be read to its end."""
+        return list(self._names)
 
     @functools.cached_property
-    def _known(self) -> tuple[list[str], int]:
-        """The names of the columns and the number of rows, of a file that can be read."""
-        self._check()
-        if not self.is_parquet:
-            lines = self._count_lines()
-            return self._csv_header(), max(lines - 1, 0)
-        file = self._parquet()
-        names = list(file.schema_arrow.names)
-        self._check_names(names, None)
-        return names, file.metadata.num_rows
+    def _names(self) -> list[str]:
+        self._check_settings()
+        line = None
+        if self.is_parquet:
+            names = self._open_parquet().schema_arrow.names
+        else:
+            self._check_text()
+            line, names = self._csv_header()
+        doubles = sorted({name for name in names if names.count(name) > 1})
+        if doubles:
+            said = f"got column {quoted(doubles[0])} {names.count(doubles[0])} times."
+            raise self._problem(said, line, "Rename or delete one.")
+        return names
 
     def read(
         self, columns: Sequence[str] | None = None, where: Sequence[tuple[str, str]] = ()
     ) -> Table:
-        """Return some or all of the columns, and the rows in which others have given values."""
+        """Return some or all of the columns (None: all).
+
+        `where` are pairs of a column and a value: only rows that have all of them are returned.
+        """
         names = self.header()
         wanted = list(dict.fromkeys(names if columns is None else columns))
         read = list(dict.fromkeys([*wanted, *(name for name, _ in where)]))
@@ -148,7 +128,7 @@ class File:
         place = None if line is None else f"line {line}"
         return DataError(problem, file=self.name, line=place, hint=hint)
 
-    def _check(self) -> None:
+    def _check_settings(self) -> None:
         """Refuse a file or a way of reading that cannot be."""
         sign = self.separator
         if len(sign.encode()) != 1 or sign in '"\r\n' or sign.isalnum():
@@ -157,7 +137,7 @@ class File:
         if self.decimal not in (".", ","):
             raise DataError(f"must be . or , but got {self.decimal!r}.", argument="decimal")
         try:
-            "".encode(self.encoding)
+            codecs.lookup(self.encoding)
         except LookupError as error:
             said = f"must be a name such as utf-8 or latin-1, got {self.encoding!r}."
             raise DataError(said, argument="encoding") from error
@@ -180,7 +160,8 @@ class File:
             reader = csv.reader(text, delimiter=self.separator)
             yield from ((reader.line_num, record) for record in reader if record)
 
-    def _csv_header(self) -> list[str]:
+    def _csv_header(self) -> tuple[int, list[str]]:
+        """Return the line of the names and the names."""
         line, names = next(self._records(), (1, []))
         if not any(names):
             raise self._problem("the file is empty. It must have a line of names and rows.")
@@ -189,45 +170,29 @@ class File:
         names = [name or f"unnamed {place}" for place, name in enumerate(names, start=1)]
         others = [d for d in DELIMITERS if d != self.separator and d in names[0]]
         if len(names) == 1 and others:
-            said = (
-                f"got one column, {quoted(names[0])}. A {DELIMITERS[others[0]]} seems to separate "
-            )
-            raise self._problem(said + f"columns: give the delimiter {others[0]!r}.", line)
-        self._check_names(names, line)
-        return names
+            said = f"got one column, {quoted(names[0])}."
+            hint = f"A {DELIMITERS[others[0]]} seems to separate columns: "
+            raise self._problem(said, line, hint + f"give the delimiter {others[0]!r}.")
+        return line, names
 
-    def _check_names(self, names: Sequence[str], line: int | None) -> None:
-        doubles = sorted({name for name in names if names.count(name) > 1})
-        if doubles:
-            said = f"got column {quoted(doubles[0])} {names.count(doubles[0])} times."
-            raise self._problem(said, line, "Rename or delete one.")
-
-    def _count_lines(self) -> int:
-        """Return the number of lines, and refuse what is not text in the expected encoding."""
-        decoder, lines, last = codecs.getincrementaldecoder(self.encoding)(), 0, b""
-        wide = "16" in self.encoding or "32" in self.encoding
+    def _check_text(self) -> None:
+        """Refuse what is not text in the expected encoding, and packed files that are damaged."""
+        decoder = codecs.getincrementaldecoder(self.encoding)()
+        has_zeros = "16" in self.encoding or "32" in self.encoding
         try:
             with self._open() as raw:
-                while chunk := raw.read(CHUNK):
-                    bad = -1 if wide else chunk.find(b"\0")
-                    try:
-                        decoder.decode(chunk)
-                    except UnicodeDecodeError as error:
-                        bad = error.start
-                    if bad >= 0:
-                        self._refuse_encoding(lines + chunk[:bad].count(b"\n") + 1)
-                    lines += chunk.count(b"\n")
-                    last = chunk[-1:]
+                for number, line in enumerate(raw, start=1):
+                    if not reads_as(decoder.decode, line) or (b"\0" in line and not has_zeros):
+                        raise self._wrong_encoding(number)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise self._problem(f"the file is damaged or cut short ({error}).") from error
-        return lines + (last not in (b"", b"\n"))
 
-    def _refuse_encoding(self, line: int) -> None:
+    def _wrong_encoding(self, line: int) -> DataError:
         with self._open() as raw:
             marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         likely = "utf-16" if marked else "latin-1" if self.encoding == "utf-8" else "utf-8"
         hint = f"Save the file as UTF-8, or say that its encoding is {likely}."
-        raise self._problem(f"got bytes that are not {self.encoding.upper()} text.", line, hint)
+        return self._problem(f"got bytes that are not {self.encoding.upper()} text.", line, hint)
 
     def _read_csv(self, wanted: Sequence[str], names: Sequence[str]) -> pa.Table:
         """Return columns as text, nulls where values are missing."""
@@ -237,23 +202,21 @@ class File:
             ragged.append(row)
             return "skip"
 
-        options = {
-            "read_options": arrow_csv.ReadOptions(
-                column_names=list(names), skip_rows=next(self._records())[0], encoding=self.encoding
-            ),
-            "parse_options": arrow_csv.ParseOptions(
-                delimiter=self.separator, newlines_in_values=True, invalid_row_handler=skip
-            ),
-            "convert_options": arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                include_columns=list(wanted),
-                null_values=MISSING,
-                strings_can_be_null=True,
-            ),
-        }
+        reading = arrow_csv.ReadOptions(
+            column_names=list(names), skip_rows=next(self._records())[0], encoding=self.encoding
+        )
+        parsing = arrow_csv.ParseOptions(
+            delimiter=self.separator, newlines_in_values=True, invalid_row_handler=skip
+        )
+        conversion = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=list(wanted),
+            null_values=MISSING,
+            strings_can_be_null=True,
+        )
         with self._open() as raw:
             try:
-                table = arrow_csv.read_csv(raw, **options)
+                table = arrow_csv.read_csv(raw, reading, parsing, conversion)
             except pa.ArrowInvalid as error:
                 raise self._problem(str(error)) from error
         if ragged:
@@ -269,7 +232,7 @@ class File:
         hint = f"Put text that holds a {DELIMITERS.get(self.separator, 'delimiter')} in quotes."
         raise self._problem(said, line, hint)
 
-    def _parquet(self) -> parquet.ParquetFile:
+    def _open_parquet(self) -> parquet.ParquetFile:
         try:
             return parquet.ParquetFile(self.path)
         except pa.ArrowInvalid as error:
@@ -277,6 +240,6 @@ class File:
 
     def _read_parquet(self, wanted: list[str]) -> pa.Table:
         try:
-            return self._parquet().read(columns=wanted)
+            return self._open_parquet().read(columns=wanted)
         except (pa.ArrowInvalid, OSError) as error:
             raise self._problem(f"the Parquet file is damaged ({error}).") from error

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, refuse
+from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as, refuse
 
 if TYPE_CHECKING:
     from censored_gp.data.tables import Column
@@ -132,12 +132,9 @@ class Columns:
     def only(self, sources: Iterable[str]) -> Columns:
         """Some of the user's columns, in their order."""
         kept = [c for source in sources for c in self.groups[source]]
-
-        def some(values: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple(values[c] for c in kept)
-
-        times = some(self.names), some(self.is_time), some(self.origin), some(self.zones)
-        return Columns(*times, self.named, some(self.levels))
+        each = ("names", "is_time", "origin", "zones", "levels")
+        some = {field: tuple(getattr(self, field)[c] for c in kept) for field in each}
+        return Columns(**some, named=self.named)
 
     def values(self, source: str, inputs: Float[np.ndarray, "N C"]) -> Shaped[np.ndarray, " N"]:
         """What one of the user's columns held, from the inputs that were made of it.
@@ -198,7 +195,7 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
     """
     from censored_gp.data.tables import read_columns
 
-    zones = None if columns is None else [columns.zones[c[0]] for c in columns.groups.values()]
+    zones = [] if columns is None else [columns.zones[c[0]] for c in columns.groups.values()]
     found, named = read_columns(X, "Input", zones=zones)
     if not found or not len(found[0].values):
         raise DataError("got no rows or no columns. There must be at least one.", "Inputs")
@@ -217,25 +214,16 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
             tuple(None if level is None else (c.name, level) for c, level, _ in parts),
         )
     pairs = zip(parts, columns.origin, strict=True)
-    return np.stack([_centred(values, origin) for (*_, values), origin in pairs], axis=1), columns
+    return np.stack([_centre(values, origin) for (*_, values), origin in pairs], axis=1), columns
 
 
 def _are_words(column: Column) -> bool:
     """Whether a column is categories, or text of which nothing reads as a number or a date."""
     if column.is_category or not column.is_text:
         return column.is_category
-    present = [value for value in dict.fromkeys(column.values) if value is not None]
-    return bool(present) and not any(map(_reads_otherwise, present))
-
-
-def _reads_otherwise(text: str) -> bool:
-    for reader in (float, datetime.datetime.fromisoformat):
-        try:
-            reader(text.strip())
-        except ValueError:
-            continue
-        return True
-    return False
+    words = {value.strip() for value in column.values if value is not None}
+    readers = (float, datetime.datetime.fromisoformat)
+    return bool(words) and not any(reads_as(reader, word) for word in words for reader in readers)
 
 
 def _levels(column: Column) -> tuple[str, ...]:
@@ -256,22 +244,20 @@ def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[st
         if not column.is_text:
             values = np.array([f"{value:g}" for value in values], dtype=object)
         missing, accepted = values == None, f"The training data have {listed(known)}."  # noqa: E711
-        refuse(missing, name, "Input", "got no category.", FILL_IN)
+        refuse(missing, name, "Input", "got no category.", hint=FILL_IN)
         other = ~np.isin(values.astype(str), known)
-        refuse(other, name, "Input", lambda r, _: f"got {quoted(values[r])}. {accepted}")
+        refuse(other, name, "Input", "got {!r:.80}.", values, hint=accepted)
         return [(level, (values == level).astype(np.float64)) for level in known]
     if column.is_time:
-        refuse(np.isnat(values), name, "Input", "got a missing time.", FILL_IN)
+        refuse(np.isnat(values), name, "Input", "got a missing time.", hint=FILL_IN)
         return [(None, values)]
     numbers = column.numbers("Input")
     shown = np.where(np.isnan(numbers), "NaN", numbers.astype(str))
-    refuse(~np.isfinite(numbers), name, "Input", lambda r, _: f"got {shown[r]}.", FINITE + FILL_IN)
+    refuse(~np.isfinite(numbers), name, "Input", "got {}.", shown, hint=FINITE + FILL_IN)
     return [(None, numbers)]
 
 
-def _centred(
-    values: Shaped[np.ndarray, " N"], origin: float | np.datetime64
-) -> Float[np.ndarray, " N"]:
+def _centre(values: Any, origin: float | np.datetime64) -> Float[np.ndarray, " N"]:
     return hours_since(values, origin) if isinstance(origin, np.datetime64) else values - origin
 
 
@@ -293,7 +279,7 @@ def require_kind(column: Column, was_time: bool, zone: str | None) -> None:
 
     def words(is_time: bool, zone: str | None) -> str:
         at = "without a time zone" if zone is None else f"in zone {zone}"
-        return f"times {at}" if is_time else "no times"
+        return f"times {at}" if is_time else "no times but numbers or categories"
 
     if column.is_time != was_time or (column.zone is None) != (zone is None):
         said = f"got {words(column.is_time, column.zone)}. The training data have "

@@ -20,9 +20,9 @@ from jaxtyping import Float, Int
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.files import open_table
 from censored_gp.data.inputs import Columns
-from censored_gp.data.observations import Observations, Seen, from_cells
+from censored_gp.data.observations import Observations, Seen, column_names, from_cells
 from censored_gp.data.tables import Table, aware_times, from_arrow, to_arrow
-from censored_gp.data.time import to_utc
+from censored_gp.data.time import occurrence, to_utc
 
 Whole = Int[np.ndarray, " K"]
 
@@ -69,21 +69,24 @@ class Layout:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a table: their keys, and where their cells are among those of the model."""
+    """The rows of a table: their keys, and where their cells are among those of the model.
+
+    Attributes
+    ----------
+    index : Table
+        The time and `by` columns (and the index of pandas).
+    row : array (K,) of int
+        The row of the model that a row of the table is about.
+    output : array (K,) of int, optional
+        The output that a row of a long table is about; None: the table is wide.
+    table : Table, optional
+        The training table itself, as long as the program runs: to group its rows by any column.
+    """
 
     index: Table
-    """The time and `by` columns (and the index of pandas)."""
     row: Whole
-    """The row of the model that a row of the table is about."""
     output: Whole | None = None
-    """The output that a row of a long table is about; None: the table is wide."""
     table: Table | None = field(init=False, default=None, repr=False, compare=False)
-    """The training table itself, as long as the program runs: to group its rows by any column."""
-
-    def of(self, table: Table) -> Rows:
-        """Keep the table that the rows are of."""
-        object.__setattr__(self, "table", table)
-        return self
 
     def locate(self, error: DataError, layout: Layout) -> DataError:
         """Return an error about a row of the model as one about a row of a long table."""
@@ -150,8 +153,8 @@ def read_training(
         layout = Layout(names, time, others, backend=table.backend, **lasting)
         if by is None:
             seen = _read_cells(table, names, given)
-            rows = Rows(_keys(table, layout), np.arange(len(table)))
-            return Training(layout, rows.of(table), _inputs(table, layout), seen)
+            rows = _rows(table, layout, np.arange(len(table)))
+            return Training(layout, rows, _inputs(table, layout), seen)
         labels = table.labels(by)
         distinct = tuple(dict.fromkeys(labels))
         layout = dataclasses.replace(layout, outputs=distinct, by=by, value=names[0])
@@ -159,8 +162,7 @@ def read_training(
         every = _inputs(table, layout)
         first, row = _rows_of_long(every, output, layout)
         seen = _pivot(cells, (len(first), len(distinct)), (row, output), distinct)
-        rows = Rows(_keys(table, layout), row, output)
-        return Training(layout, rows.of(table), every.take(first), seen)
+        return Training(layout, _rows(table, layout, row, output), every.take(first), seen)
 
 
 def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
@@ -172,14 +174,12 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
     with _located(table):
         table = _with_times(table, layout.time, layout.by)
         inputs, each = _inputs(table, layout), np.arange(len(table))
-        if not layout.long:
-            return inputs, Rows(_keys(table, layout), each).of(table)
-        if table.has(layout.by):
-            output = _known_labels(table, layout)
-            return inputs, Rows(_keys(table, layout), each, output).of(table)
+        if not layout.long or table.has(layout.by):
+            output = _known_labels(table, layout) if layout.long else None
+            return inputs, _rows(table, layout, each, output)
     repeated = np.repeat(each, len(layout.outputs))
     labels = np.array(layout.outputs * len(table))
-    long = _keys(table, layout).take(repeated).with_column(layout.by, labels)
+    long = _rows(table, layout, each).index.take(repeated).with_column(layout.by, labels)
     return inputs, Rows(long, repeated, np.tile(np.arange(len(layout.outputs)), len(table)))
 
 
@@ -263,10 +263,9 @@ def _check_roles(
 ) -> None:
     """Refuse columns that are named twice or for two purposes, and tables without rows."""
     if not outputs or (time is None and not inputs):
-        raise DataError(
-            "Give at least one output, and a time or inputs (or both) by name of their columns; "
-            f"got outputs={list(outputs)}, time={time!r} and inputs={list(inputs)}."
-        )
+        said = "Give at least one output, and a time or inputs (or both) by name of their columns; "
+        said += f"got outputs={list(outputs)}, time={time!r} and inputs={list(inputs)}."
+        raise DataError(said)
     if by is not None and len(outputs) != 1:
         said = f"must be the one column of values of a long table, got {listed(outputs)}."
         raise DataError(said, argument="outputs", hint="Leave out by=... for a wide table.")
@@ -280,9 +279,7 @@ def _check_roles(
 
 def _lasting(given: Any) -> Any:
     """Return names and numbers as they are; arrays are about the training rows only."""
-    plain = given is None or isinstance(given, str | int | float | Mapping)
-    several = isinstance(given, list | tuple) and all(isinstance(g, str) for g in given)
-    return given if plain or several else None
+    return given if isinstance(given, int | float | Mapping) or column_names(given) else None
 
 
 def _with_times(table: Table, time: str | None, by: str | None) -> Table:
@@ -290,9 +287,12 @@ def _with_times(table: Table, time: str | None, by: str | None) -> Table:
     return table if table.file is None or time is None else table.with_times(time, by=by)
 
 
-def _keys(table: Table, layout: Layout) -> Table:
-    """Return the columns that say which row is which."""
-    return table.select([name for name in layout.keys if name in table.names])
+def _rows(table: Table, layout: Layout, row: Whole, output: Whole | None = None) -> Rows:
+    """Return rows with the columns that say which is which, and the table itself."""
+    keys = table.select([name for name in layout.keys if name in table.names])
+    rows = Rows(keys, row, output)
+    object.__setattr__(rows, "table", table)
+    return rows
 
 
 def _inputs(table: Table, layout: Layout) -> Table:
@@ -332,8 +332,8 @@ def _known_labels(table: Table, layout: Layout) -> Whole:
     """Return the output that each row of a long table is about."""
     place, labels = {label: d for d, label in enumerate(layout.outputs)}, table.labels(layout.by)
     known = np.array([place.get(label, -1) for label in labels], dtype=int)
-    accepted = f"The outputs of the training data are {listed(layout.outputs)}."
-    refuse(known < 0, str(layout.by), "Column", lambda row, _: f"got {labels[row]!r}. {accepted}")
+    hint = f"The outputs of the training data are {listed(layout.outputs)}."
+    refuse(known < 0, str(layout.by), "Column", "got {!r}.", labels, hint=hint)
     return known
 
 
@@ -345,30 +345,24 @@ def _rows_of_long(inputs: Table, output: Whole, layout: Layout) -> tuple[Whole, 
     """
     codes = {name: _codes(inputs, name) for name in layout.columns}
     if layout.time is None:
-        alike = np.stack([*codes.values(), _occurrence([*codes.values(), output])], axis=1)
+        rank, _ = occurrence(np.stack([*codes.values(), output], axis=1))
+        alike = np.stack([*codes.values(), rank], axis=1)
         _, first, row = np.unique(alike, axis=0, return_index=True, return_inverse=True)
         return first, row.reshape(-1)
-    time, times = layout.time, inputs.array(layout.time, "Time")
-    _, first, row = np.unique(codes.pop(time), return_index=True, return_inverse=True)
-    _, pairs, pair = np.unique(row * len(layout.outputs) + output, return_index=True,
-                               return_inverse=True)  # fmt: skip
-    again = f"There must be one row for each output and {time}. Drop the doubles, or add them up."
-
-    def twice(late: int, _: int) -> str:
-        name, early = layout.outputs[output[late]], pairs[pair[late]]
-        return f"got {times[late]} of output {name!r} again, after row {early}. {again}"
-
-    def unlike(late: int, d: int) -> str:
-        values, early = inputs.array(list(codes)[d], "Input"), first[row[late]]
-        return (
-            f"got {values[late]}, but {values[int(early)]} in row {early} of the same {time}. "
-            "Inputs must be the same for all outputs: average them, or give each output its own."
-        )
-
-    refuse(pairs[pair] != np.arange(len(pair)), time, "Time", twice)
-    if codes:
-        other = np.stack([code != code[first[row]] for code in codes.values()], axis=1)
-        refuse(other, list(codes), "Input", unlike)
+    _, first, row = np.unique(codes.pop(layout.time), return_index=True, return_inverse=True)
+    pair = row * len(layout.outputs) + output
+    _, place, same = np.unique(pair, return_index=True, return_inverse=True)
+    early, said = place[same], "got {} of output {!r} again, after row {}."
+    times, labels = inputs.array(layout.time, "Time"), np.array(layout.outputs, object)[output]
+    hint = "There must be one row for each output and time. Drop the doubles, or add them up."
+    twice = early != np.arange(len(early))
+    refuse(twice, layout.time, "Time", said, times, labels, early, hint=hint)
+    early, said = first[row], "got {}, but {} in row {} of the same time."
+    hint = "Inputs must be the same for all outputs: average them, or give each output its own."
+    for name, code in codes.items():
+        values = inputs.array(name, "Input")
+        other = code != code[early]
+        refuse(other, name, "Input", said, values, values.take(early), early, hint=hint)
     return first, row
 
 
@@ -383,13 +377,3 @@ def _codes(inputs: Table, name: str) -> Whole:
         values = array.cast(pa.int64()).to_numpy()
     text = values.astype(str) if values.dtype == object else values
     return np.unique(text, return_inverse=True)[1].astype(np.int64)
-
-
-def _occurrence(codes: Sequence[Whole]) -> Whole:
-    """Return how often each row's combination of codes came before."""
-    _, same = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-    order = np.argsort(same.reshape(-1), kind="stable")
-    ranks = np.arange(len(order))
-    starts = np.r_[True, np.diff(same.reshape(-1)[order]) != 0]
-    since = ranks - np.maximum.accumulate(np.where(starts, ranks, 0))
-    return since[np.argsort(order, kind="stable")]

@@ -56,6 +56,20 @@ class Observations:
     Use a builder (`exact`, `from_flags`, `from_bounds`, `from_capacity`, `from_detection_limit`,
     `from_rounding`) unless you have both bounds, without NaN, already. The arrays are read-only.
 
+    Attributes
+    ----------
+    lower, upper : array (N, D)
+        The bounds; -inf and inf where there is none. A flat array is one output.
+    names : tuple of str
+        The outputs; by default y, or y0, y1, ...
+    flat : bool
+        Whether they came as a flat array: results for them are then flat, too.
+    is_share : array (N, D) of bool
+        Where a right-censored count is a random share of the truth; one flag stands for all.
+
+    Examples
+    --------
+
     >>> from censored_gp import Observations
     >>> Observations([1.0, 4.0], [1.0, float("inf")])
     Observations: 2 rows of 1 output
@@ -66,24 +80,30 @@ class Observations:
     upper: Cells
     names: tuple[str, ...] = ()
     flat: bool | None = None
-    """Whether they came as a flat array: results for them are then flat, too."""
     is_share: Bool[np.ndarray, "N D"] = field(default_factory=lambda: np.zeros((1, 1), dtype=bool))
-    """Where a right-censored count is a random share of the truth; one flag stands for all."""
 
     def __post_init__(self) -> None:
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
-        lower, upper = (_as_cells(bound, np.float64) for bound in (self.lower, self.upper))
-        names = tuple(map(str, self.names)) or default_names(lower.shape[1])
+        lower, upper = _as_cells(self.lower), _as_cells(self.upper)
+        number = lower.shape[1]
+        default = ("y",) if number == 1 else tuple(f"y{d}" for d in range(number))
+        names = tuple(map(str, self.names)) or default
         if lower.shape != upper.shape:
             said = f"the lower bounds have {_size(lower)}, the upper bounds {_size(upper)}."
             raise DataError(said, "Outputs")
-        if len(names) != lower.shape[1] or len(set(names)) != len(names):
-            said = f"got the names {listed(names)} for {lower.shape[1]} output(s)."
+        if len(names) != number or len(set(names)) != len(names):
+            said = f"got the names {listed(names)} for {number} output(s)."
             raise DataError(said + " There must be one per output, all different.", "Outputs")
         share = np.array(self.is_share, dtype=bool)
-        share = np.array(np.broadcast_to(share.reshape(-1, 1) if share.ndim < 2 else share,
-                                         lower.shape))  # fmt: skip
-        _check_bounds(lower, upper, share, names)
+        share = share.reshape(-1, 1) if share.ndim < 2 else share
+        share = np.array(np.broadcast_to(share, lower.shape))
+        hint = "There must be lower <= upper, -inf for no lower and inf for no upper bound."
+        if np.isnan(lower).any() or np.isnan(upper).any():
+            hint += " Use Observations.from_bounds, which reads NaN as not known."
+        bad = ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper)
+        refuse(bad, names, "Output", "got lower {:g} and upper {:g}.", lower, upper, hint=hint)
+        bad = share & ~(np.isfinite(lower) & np.isposinf(upper))
+        refuse(bad, names, "Output", "got a share of the truth that is not right-censored.")
         values = {"lower": lower, "upper": upper, "is_share": share}
         for array in values.values():
             array.setflags(write=False)
@@ -124,16 +144,12 @@ class Observations:
         if not strict:
             return seen
         if side == "share":
-            raise DataError('must be False with side="share": a share is no bound.',
-                            argument="strict")  # fmt: skip
-        values, bound = seen.values(), seen.is_left | seen.is_right
-        refuse(
-            bound & (values != np.round(values)),
-            seen.names,
-            "Output",
-            lambda row, d: f"got {values[row, d]:g}. With strict=True, values must be counts.",
-            "Use strict=False for other values.",
-        )
+            said = 'must be False with side="share": a share is no bound.'
+            raise DataError(said, argument="strict")
+        values = seen.values()
+        bad = (seen.is_left | seen.is_right) & (values != np.round(values))
+        said = "got {:g}. With strict=True, values must be counts; use strict=False for others."
+        refuse(bad, seen.names, "Output", said, values)
         lower, upper = seen.lower + seen.is_right, seen.upper - seen.is_left
         return dataclasses.replace(seen, lower=lower, upper=upper)
 
@@ -196,12 +212,8 @@ class Observations:
         """
         seen = read_values(y)
         units = np.nan_to_num(_spread(unit, seen, "Unit").values, nan=0.0, posinf=np.inf)
-        refuse(
-            ~(np.isfinite(units) & (units >= 0)),
-            seen.names,
-            "Unit of output",
-            lambda row, d: f"got {units[row, d]:g}. There must be units >= 0.",
-        )
+        bad = ~(np.isfinite(units) & (units >= 0))
+        refuse(bad, seen.names, "Unit of output", "got {:g}. There must be units >= 0.", units)
         return _with_missing(seen, seen.values - units / 2, seen.values + units / 2)
 
     @property
@@ -293,9 +305,9 @@ class Observations:
         >>> Observations([[1.0, 2.0]], [[1.0, 2.0]], ("a", "b")).outputs([1]).names
         ('b',)
         """
-        chosen = list(places)
-        names = tuple(self.names[place] for place in chosen)
-        lower, upper, share = (c[:, chosen] for c in (self.lower, self.upper, self.is_share))
+        names = tuple(self.names[place] for place in places)
+        cells = (c[:, list(places)] for c in (self.lower, self.upper, self.is_share))
+        lower, upper, share = cells
         return Observations(lower, upper, names, is_share=share)
 
     def summary(self) -> str:
@@ -321,8 +333,7 @@ class Observations:
         Traceback (most recent call last):
         censored_gp.data.errors.DataError: Output 'y1': got no observed row among 2. ...
         """
-        missing = np.all(self.is_missing, axis=0).tolist()
-        empty = [name for d, name in enumerate(self.names) if missing[d]]
+        empty = [self.names[d] for d in np.flatnonzero(np.all(self.is_missing, axis=0))]
         if empty:
             said = f"got no observed row among {len(self)}. Drop the output or add a row."
             raise DataError(said, "Output", ", ".join(empty))
@@ -338,14 +349,9 @@ class Observations:
         return f"Observations: {self.summary()}"
 
 
-def default_names(number: int) -> tuple[str, ...]:
-    """Return names for outputs that have none."""
-    return ("y",) if number == 1 else tuple(f"y{d}" for d in range(number))
-
-
-def _as_cells(bound: Any, kind: Any) -> Cells:
+def _as_cells(bound: Any) -> Cells:
     """Return a copy of bounds as rows by outputs; a flat array is one output."""
-    cells = np.array(bound, dtype=kind)
+    cells = np.array(bound, dtype=np.float64)
     cells = cells[:, None] if cells.ndim == 1 else cells
     if cells.ndim != 2 or cells.shape[1] == 0:
         said = f"got bounds of shape {cells.shape}. There must be rows and one output or more."
@@ -357,31 +363,23 @@ def _size(cells: Cells) -> str:
     return f"{cells.shape[0]} row(s) and {cells.shape[1]} column(s)"
 
 
-def _check_bounds(
-    lower: Cells, upper: Cells, share: Bool[np.ndarray, "N D"], names: tuple[str, ...]
-) -> None:
-    """Refuse intervals that hold nothing, NaN, and shares that are no lower bounds."""
-    ends = "There must be lower <= upper, -inf for no lower and inf for no upper bound."
-    if np.isnan(lower).any() or np.isnan(upper).any():
-        ends += " Use Observations.from_bounds, which reads NaN as not known."
-    refuse(
-        ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper),
-        names,
-        "Output",
-        lambda row, d: f"got lower {lower[row, d]:g} and upper {upper[row, d]:g}. {ends}",
-    )
-    bad = share & ~(np.isfinite(lower) & np.isposinf(upper))
-    refuse(bad, names, "Output", "got a share of the truth that is not right-censored.")
-
-
 class Seen(NamedTuple):
-    """Cells as read, NaN where missing; `named` tells whether the names are the user's."""
+    """Numbers for each cell as read, NaN where missing.
+
+    Attributes
+    ----------
+    values, names : array (N, D), tuple of str
+        The numbers and what their columns are called.
+    named : bool
+        Whether the names are the user's.
+    flat : bool
+        Whether it was a flat array, and no column of a table.
+    """
 
     values: Cells
     names: tuple[str, ...]
     named: bool = False
     flat: bool = False
-    """Whether it was a flat array, and no column of a table."""
 
     @property
     def unknown(self) -> Seen:
@@ -426,8 +424,8 @@ def from_cells(
     """
     if side not in ACCEPTED:
         said = 'must be "right" (a flagged value is a lower bound), "left" (an upper bound) or '
-        raise DataError(said + f'"share" (a random share was counted), got {side!r}.',
-                        argument="side")  # fmt: skip
+        said += f'"share" (a random share was counted), got {side!r}.'
+        raise DataError(said, argument="side")
     bounded = lower is not None or upper is not None
     if bounded and (censored is not None or capacity is not None):
         said = "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
@@ -435,28 +433,18 @@ def from_cells(
     if side == "share" and censored is None and (bounded or capacity is not None):
         raise DataError('is "share" without flags: give censored=...', argument="side")
     values, names = seen.values, seen.names
-    refuse(
-        np.isinf(values),
-        names,
-        "Output",
-        lambda row, d: f"got {values[row, d]:g}. There must be finite numbers, NaN where missing.",
-        "Use Observations.from_bounds for what is only bounded.",
-    )
+    said = "got {:g}. There must be finite numbers, NaN where missing."
+    hint = "Use Observations.from_bounds for what is only bounded."
+    refuse(np.isinf(values), names, "Output", said, values, hint=hint)
     if bounded:
-        return _from_bounds(seen, lower, upper, table, keys)
+        return _join_bounds(seen, lower, upper, table, keys)
     limits = _spread(capacity, seen, "Capacity", table, keys).values
     if censored is None:
         return _with_missing(seen, values, np.where(values >= limits, np.inf, values))
     flags = _checked_flags(_spread(censored, seen, "Flag", table, flags=True), values, side)
-    refuse(
-        (values > limits) & (flags == 0),
-        names,
-        "Output",
-        lambda row, d: (
-            f"got {values[row, d]:g}, which is not flagged as censored but above its "
-            f"capacity of {limits[row, d]:g}. Correct one of them, or leave out the flags."
-        ),
-    )
+    said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
+    hint = "Correct one of them, or leave out the flags."
+    refuse((values > limits) & (flags == 0), names, "Output", said, values, limits, hint=hint)
     # A value whose flag is missing must not be taken for a bound, which it is in any case: many
     # exact values that are taken for lower bounds have nothing to hold what is above them.
     seen = seen._replace(values=np.where(np.isnan(flags), np.nan, values))
@@ -465,25 +453,21 @@ def from_cells(
     return _with_missing(seen, low, high, (flags == 1) & (side == "share"))
 
 
-def _from_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> Observations:
+def _join_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> Observations:
     """Join values and bounds: a bound where there is one, else the value, else open."""
-    low = _spread(lower, seen, "Lower bound", table, keys)
-    seen = seen._replace(names=low.names, named=True) if low.named and not seen.named else seen
-    high = _spread(upper, seen, "Upper bound", table, keys)
-    seen = seen._replace(names=high.names, named=True) if high.named and not seen.named else seen
-    values, ends = seen.values, (low.values, high.values)
-    refuse(
-        (ends[0] <= ends[1]) & ((values < ends[0]) | (values > ends[1])),
-        seen.names,
-        "Output",
-        lambda row, d: (
-            f"got {values[row, d]:g}, which is not between its bounds, "
-            f"{ends[0][row, d]:g} and {ends[1][row, d]:g}. Correct them, or make the value NaN."
-        ),
-    )
-    first, last = (np.where(np.isnan(end), values, end) for end in ends)
-    first, last = np.where(np.isnan(first), -np.inf, first), np.where(np.isnan(last), np.inf, last)
-    return Observations(first, last, seen.names, seen.flat)
+    ends = []
+    for noun, given in (("Lower bound", lower), ("Upper bound", upper)):
+        end = _spread(given, seen, noun, table, keys)
+        seen = seen if seen.named or not end.named else seen._replace(names=end.names, named=True)
+        ends.append(end.values)
+    (low, high), values = ends, seen.values
+    outside = (low <= high) & ((values < low) | (values > high))
+    said = "got {:g}, which is not between its bounds, {:g} and {:g}."
+    hint = "Correct them, or make the value NaN."
+    refuse(outside, seen.names, "Output", said, values, low, high, hint=hint)
+    low, high = (np.where(np.isnan(end), values, end) for end in ends)
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    return Observations(low, high, seen.names, seen.flat)
 
 
 def _with_missing(seen: Seen, lower: Cells, upper: Cells, share: Any = False) -> Observations:
@@ -496,14 +480,11 @@ def _with_missing(seen: Seen, lower: Cells, upper: Cells, share: Any = False) ->
 def _checked_flags(given: Seen, values: Cells, side: str) -> Cells:
     """Return flags of accepted values, NaN where one is missing that should be there."""
     flags = np.where(np.isnan(values), 0.0, given.values)
-    accepted = ", ".join(MEANING[flag] for flag in ACCEPTED[side])
     unknown = np.isnan(flags)
-    refuse(
-        ~np.isin(flags, ACCEPTED[side]) & ~unknown,
-        given.names,
-        "Flag" if given.named else "Flag of output",
-        lambda row, d: f"got {flags[row, d]:g}. Accepted flags are {accepted}.",
-    )
+    noun = "Flag" if given.named else "Flag of output"
+    hint = f"Accepted flags are {', '.join(MEANING[flag] for flag in ACCEPTED[side])}."
+    bad = ~np.isin(flags, ACCEPTED[side]) & ~unknown
+    refuse(bad, given.names, noun, "got {:g}.", flags, hint=hint)
     for d in np.flatnonzero(unknown.any(axis=0)):
         row, name = int(np.argmax(unknown[:, d])), given.names[d]
         found = f"is missing in {unknown[:, d].sum()} row(s), the first of them row {row}"
@@ -537,20 +518,19 @@ def _spread(
         return seen.unknown._replace(named=False)
     if isinstance(given, int | float | np.number) and not flags:
         return Seen(np.full((rows, outputs), float(given)), names)
-    several = [given] if isinstance(given, str) else given
-    if table is not None and isinstance(several, list | tuple) and _are_text(several):
-        if len(several) != outputs:
-            said = f"got {listed(several)} for {outputs} output(s) ({listed(names)})."
+    if table is not None and (columns := column_names(given)):
+        if len(columns) != outputs:
+            said = f"got {listed(columns)} for {outputs} output(s) ({listed(names)})."
             raise DataError(said, noun, hint="Give one for each output, or a dict by output.")
-        given, keys = dict(zip(names, several, strict=True)), None
+        given, keys = dict(zip(names, columns, strict=True)), None
     if isinstance(given, Mapping) and (table or any(np.ndim(v) == 0 for v in given.values())):
         return _by_output(given, seen, noun, table, keys, flags)
     other = read_values(given, noun, flags=flags)
     values, own = other.values, other.named
     if not flags and not noun.endswith("bound"):
         if other.flat and len(values) == rows == outputs > 1:
-            hint = f"Give an array of shape ({rows}, 1) or (1, {outputs}), or a dict by name."
             said = f"got {rows} values, which could be one per row or one per output."
+            hint = f"Give an array of shape ({rows}, 1) or (1, {outputs}), or a dict by name."
             raise DataError(said, noun, hint=hint)
         values = values.T if other.flat and len(values) == outputs else values
         own &= values.shape[1] == outputs
@@ -558,8 +538,8 @@ def _spread(
             values = np.broadcast_to(values, (rows, outputs))
     if values.shape != (rows, outputs):
         said = f"got {_size(other.values)}, where the outputs ({listed(names)}) have "
-        hint = "Give one for each row and output."
-        raise DataError(f"{said}{_size(seen.values)}.", noun, hint=hint)
+        said += f"{_size(seen.values)}."
+        raise DataError(said, noun, hint="Give one for each row and output.")
     # One column cannot be mistaken for another, and is usually called something else.
     if outputs > 1 and own and seen.named and other.names != names:
         said = f"got the columns {listed(other.names)}, where the outputs are {listed(names)}."
@@ -567,8 +547,11 @@ def _spread(
     return Seen(values, other.names if own else names, own)
 
 
-def _are_text(values: Sequence[Any]) -> bool:
-    return bool(values) and all(isinstance(value, str) for value in values)
+def column_names(given: Any) -> list[str]:
+    """Return the names of columns that one text or a list of text gives, else none."""
+    several = [given] if isinstance(given, str) else given
+    is_text = isinstance(several, list | tuple) and all(isinstance(name, str) for name in several)
+    return list(several) if is_text else []
 
 
 def _by_output(
@@ -583,17 +566,16 @@ def _by_output(
     if keys is not None:
         values = np.array([float(given.get(key, np.nan)) for key in keys])
         return Seen(values[:, None], seen.names)
-
-    def column(name: str) -> Float[np.ndarray, " N"]:
-        value = given.get(name, 0.0 if flags else np.nan)
+    values, labels = np.full(seen.values.shape, 0.0 if flags else np.nan), list(seen.names)
+    for name, value in given.items():
+        d = seen.names.index(name)
         if isinstance(value, str) and table is not None:
-            return table.column(value, noun).flags(noun) if flags else table.numbers(value, noun)
-        if np.ndim(value) == 0:
-            return np.full(len(seen.values), np.nan if value is None else float(value))
-        return read_values(value, noun, flags=flags).values[:, 0]
-
-    labels = [given[n] if isinstance(given.get(n), str) else n for n in seen.names]
-    values = np.stack([column(name) for name in seen.names], axis=1)
+            labels[d], read = value, table.flags if flags else table.numbers
+            values[:, d] = read(value, noun)
+        elif np.ndim(value) == 0:
+            values[:, d] = np.nan if value is None else float(value)
+        else:
+            values[:, d] = read_values(value, noun, flags=flags).values[:, 0]
     return Seen(values, tuple(labels), named=table is not None)
 
 
@@ -619,11 +601,9 @@ def within_steps(observations: Observations, outputs: Sequence[int]) -> Observat
     >>> within_steps(seen, [0]).lower[:, 0].tolist()
     [-0.5, -0.5, 3.0, 0.5]
     """
-    half = np.zeros(observations.lower.shape[1])
-    for output in outputs:
-        exact = observations.is_exact[:, output]
-        half[output] = 0.5 * step_of(observations.lower[exact, output])
+    half = np.zeros(observations.shape[1])
+    for d in outputs:
+        half[d] = 0.5 * step_of(observations.lower[observations.is_exact[:, d], d])
     wide = np.where(observations.is_exact, half, 0.0)
-    return dataclasses.replace(
-        observations, lower=observations.lower - wide, upper=observations.upper + wide
-    )
+    lower, upper = observations.lower - wide, observations.upper + wide
+    return dataclasses.replace(observations, lower=lower, upper=upper)

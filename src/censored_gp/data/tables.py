@@ -22,7 +22,7 @@ import pyarrow.compute
 from jaxtyping import Float, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
-from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, refuse
+from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as, refuse
 from censored_gp.data.time import resolve_repeated, skipped, wall_clock, zone_name, zone_rules
 
 FLAG_WORDS = {
@@ -35,6 +35,14 @@ FLAG_WORDS = {
 DAY = re.compile(r"(18|19|20|21)\d{2}[01]\d[0-3]\d")
 """A day without separators, of a year from 1800 to 2199."""
 
+KINDS = {
+    "text": str | bytes,
+    "numbers": bool | int | float | decimal.Decimal | np.number | np.bool_,
+    "times": datetime.datetime | np.datetime64,
+    "days": datetime.date,
+}
+"""Kinds of objects that a column may hold, the narrower first."""
+
 UNNAMED_INDEX = "__index_level_0__"
 """What pyarrow calls an index of pandas that has no name."""
 
@@ -44,16 +52,29 @@ types: Any = pa.types
 compute: Any = pyarrow.compute
 
 
+fromisoformat = datetime.datetime.fromisoformat
+
+
 class Column(NamedTuple):
-    """One column in numpy: float64 numbers, wall-clock datetime64 times, or text objects."""
+    """One column in numpy: float64 numbers, wall-clock datetime64 times, or text objects.
+
+    Attributes
+    ----------
+    name, values : str, array (N,)
+        What the column is called, and what it holds.
+    zone : str, optional
+        The zone of times that have one.
+    is_category : bool
+        Whether the type of the column says that it holds categories.
+    decimal : str
+        The decimal sign of numbers in text.
+    """
 
     name: str
     values: Shaped[np.ndarray, " N"]
     zone: str | None = None
     is_category: bool = False
-    """Whether the type of the column says that it holds categories."""
     decimal: str = "."
-    """The decimal sign of numbers in text."""
 
     @property
     def is_time(self) -> bool:
@@ -82,7 +103,7 @@ class Column(NamedTuple):
         known |= {word: np.nan for word in known if not (word or "").strip()}
         found = np.array([known[word] for word in self.values])
         hint = "A flag is true, yes or 1 (censored), or false, no or 0 (exact)."
-        refuse(np.isposinf(found), self.name, noun, lambda r, _: f"got {self.values[r]!r}.", hint)
+        refuse(np.isposinf(found), self.name, noun, "got {!r}.", self.values, hint=hint)
         return found
 
 
@@ -90,6 +111,19 @@ class Column(NamedTuple):
 class Table:
     """A `pyarrow.Table`, and what it came from.
 
+    Attributes
+    ----------
+    arrow : pyarrow.Table
+        The columns, those of a pandas index among them.
+    backend : str
+        "pandas", "polars", "pyarrow", ... or "dict".
+    file : files.File, optional
+        The file that the table was read from.
+    file_rows : array (N,) of int, optional
+        The rows of the file that are there; None: all.
+
+    Examples
+    --------
     >>> table = read_table({"time": [1, 2], "bikes": ["3", None]})
     >>> table.names, table.backend, table.numbers("bikes", "Output").tolist()
     (('time', 'bikes'), 'dict', [3.0, nan])
@@ -97,11 +131,8 @@ class Table:
 
     arrow: pa.Table
     backend: str = "pyarrow"
-    """"pandas", "polars", "pyarrow", ... or "dict"."""
     file: Any = field(default=None, compare=False)
-    """The `files.File` that the table was read from, if any."""
     file_rows: Int[np.ndarray, " N"] | None = field(default=None, compare=False)
-    """The rows of the file that are there; None: all."""
 
     def __len__(self) -> int:
         return self.arrow.num_rows
@@ -149,6 +180,10 @@ class Table:
             return _parse_numbers(array, str(name), noun, self.decimal)
         return self.column(name, noun).numbers(noun)
 
+    def flags(self, name: Any, noun: str) -> Numbers:
+        """Return a column of flags as 1, 0, -1 and NaN."""
+        return self.column(name, noun).flags(noun)
+
     def labels(self, name: Any) -> Shaped[np.ndarray, " N"]:
         """Return the values of a column that names something in every row, as objects."""
         encoded = _plain(self.array(name, "Column")).dictionary_encode()
@@ -181,12 +216,12 @@ class Table:
 
     def with_column(self, name: Any, values: Any) -> Table:
         """Return the table with a column added, or exchanged."""
-        key, array, names = self._key(name), to_arrow(values), self.arrow.column_names
-        if key in names:
-            return replace(self, arrow=self.arrow.set_column(names.index(key), key, array))
-        if not names:
+        key, array, arrow = self._key(name), to_arrow(values), self.arrow
+        if not arrow.num_columns:
             return replace(self, arrow=pa.table({key: array}))
-        return replace(self, arrow=self.arrow.append_column(key, array))
+        if key in arrow.column_names:
+            return replace(self, arrow=arrow.set_column(arrow.column_names.index(key), key, array))
+        return replace(self, arrow=arrow.append_column(key, array))
 
     def with_times(self, name: Any, zone: str | None = None, by: Any = None) -> Table:
         """Return the table with a column of times in place of text, and in a zone if one is given.
@@ -194,16 +229,21 @@ class Table:
         Of an hour that a zone has twice the second comes second, among the rows of a group `by`.
         Days in digits are times in files (20240603); other numbers stay.
         """
-        array = _plain(self.array(name, "Time"))
-        digits = self.file is not None and types.is_integer(array.type)
-        if types.is_string(array.type) or digits:
-            text = array.cast(pa.string())
-            read = _parse_times(text, str(name), zone, self.decimal)
-            array = read if types.is_string(array.type) or types.is_temporal(read.type) else array
-        if zone is not None and types.is_temporal(array.type):
-            groups = self.array(by, "by").to_pylist() if by is not None and self.has(by) else None
-            array = _in_zone(array, str(name), zone, groups)
-        return self.with_column(name, array)
+        array, name = _plain(self.array(name, "Time")), str(name)
+        is_text = types.is_string(array.type)
+        if is_text or (self.file is not None and types.is_integer(array.type)):
+            read = _parse_times(array.cast(pa.string()), name, zone, self.decimal)
+            array = read if is_text or types.is_temporal(read.type) else array
+        if zone is None or not types.is_temporal(array.type):
+            return self.with_column(name, array)
+        if getattr(array.type, "tz", None) is not None:
+            return self.with_column(name, array.cast(pa.timestamp(array.type.unit, tz=zone)))
+        walls = from_arrow(array, name, "Time").values.astype("datetime64[us]")
+        said = f"got {{}}, which clocks of {zone} skip as summer time begins."
+        hint = "Delete the row, or name no zone."
+        refuse(skipped(walls, zone), name, "Time", said, walls.astype(object), hint=hint)
+        groups = self.array(by, "by").to_pylist() if by is not None and self.has(by) else None
+        return self.with_column(name, aware_times(resolve_repeated(walls, zone, groups), zone))
 
     def locate(self, error: DataError) -> DataError:
         """Return an error about a row as one about a line of the file, if there is a file."""
@@ -216,7 +256,18 @@ class Table:
 
     def native(self) -> Any:
         """Return the table as what it came from."""
-        return _native(self.arrow, self.backend)
+        if self.backend == "dict":
+            return {name: _to_numpy(self.arrow[name]) for name in self.arrow.column_names}
+        if self.backend == "pyarrow":
+            return self.arrow
+        if self.backend != "pandas":
+            backend: Any = self.backend
+            return nw.from_arrow(self.arrow, backend=backend).to_native()
+        frame = self.arrow.to_pandas()
+        # pyarrow gives back rows that are numbered from 0 with an index in memory.
+        plain = frame.index.dtype == np.int64 and frame.index.name is None
+        is_range = plain and (frame.index == np.arange(len(frame))).all()
+        return frame.reset_index(drop=True) if is_range else frame
 
     def to_bytes(self) -> Shaped[np.ndarray, " B"]:
         """Return the table as bytes in Arrow's IPC format."""
@@ -256,11 +307,9 @@ def read_table(data: Any, noun: str = "Table") -> Table:
         said = " ".join(str(error).split())
         raise DataError(f"{said}. Rename or drop a column.", noun) from error
     except TypeError as error:
-        raise DataError(
-            f"got {type(data).__name__}. It must be a data frame (pandas, polars, pyarrow; a lazy "
-            "one after .collect()) or a dict of columns by name.",
-            noun,
-        ) from error
+        hint = "It must be a data frame (pandas, polars, pyarrow; a lazy one after .collect()) or "
+        hint += "a dict of columns by name."
+        raise DataError(f"got {type(data).__name__}.", noun, hint=hint) from error
     names, backend = [str(name) for name in frame.columns], frame.implementation
     if len(set(names)) < len(names):
         raise DataError(f"got names that are alike: {listed(names)}. Rename a column.", noun)
@@ -336,43 +385,32 @@ def from_objects(values: list[Any], name: str, noun: str) -> pa.Array:
     if kind == "text":
         return pa.array([None if v is None else str(v) for v in values], pa.string())
     if kind == "numbers":
-        numbers = [_as_number(value, row, name, noun) for row, value in enumerate(values)]
-        return pa.array(numbers, pa.float64(), from_pandas=True)
+        return pa.array(_as_numbers(values, name, noun), from_pandas=True)
     if kind == "days":
         return pa.array(values, pa.date32())
     return aware_times(*_from_datetimes(values, range(len(values)), name, noun))
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, str | bytes):
-        return "text"
-    if isinstance(value, bool | int | float | decimal.Decimal | np.number | np.bool_):
-        return "numbers"
-    if isinstance(value, datetime.datetime | np.datetime64):
-        return "times"
-    return "days" if isinstance(value, datetime.date) else "other"
+    return next((kind for kind, classes in KINDS.items() if isinstance(value, classes)), "other")
 
 
 def _from_datetimes(
     values: Sequence[Any], rows: Sequence[int], name: str, noun: str, zone: str | None = None
 ) -> tuple[Shaped[np.ndarray, " N"], str | None]:
     """Return instants and the one zone of all; times of several offsets need the name of one."""
-    instants = np.full(len(values), "NaT", dtype="datetime64[us]")
-    zones: list[str | None] = []
-    for k, value in enumerate(values):
-        if value is None:
-            continue
-        rules = getattr(value, "tzinfo", None)
-        own = None if rules is None else zone or zone_name(rules)
-        if own not in (zones or [own]):
+    rules = {k: getattr(v, "tzinfo", None) for k, v in enumerate(values) if v is not None}
+    zones = {k: None if each is None else zone or zone_name(each) for k, each in rules.items()}
+    first = next(iter(zones.values()), None)
+    for k, other in zones.items():
+        if other != first:
+            said = f"got a time in zone {other}, after times in zone {first}."
             hint = "Convert them to one named zone, such as Europe/Copenhagen."
-            said = f"got a time in zone {own}, after times in zone {zones[0]}."
             raise DataError(said, noun, name, rows[k], hint=hint)
-        zones.append(own)
-        instants[k] = np.datetime64(
-            value if rules is None else value.astimezone(datetime.UTC).replace(tzinfo=None), "us"
-        )
-    return instants, zones[0] if zones else None
+    if first is not None:
+        in_utc = (value and value.astimezone(datetime.UTC) for value in values)
+        values = [time and time.replace(tzinfo=None) for time in in_utc]
+    return np.array(values, dtype="datetime64[us]"), first
 
 
 def aware_times(instants: Shaped[np.ndarray, " N"], zone: str | None, unit: str = "us") -> pa.Array:
@@ -405,7 +443,7 @@ def from_arrow(array: Any, name: str, noun: str, zone: str | None = None) -> Col
         # As numbers at once they would be off by a last bit here and there.
         array = array.cast(pa.string())
     elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-        row = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False)))
+        row = int(np.argmax(array.is_valid()))
         refuse_value(array[row].as_py(), row, name, noun)
     return Column(name, array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
@@ -427,21 +465,20 @@ def _parse_numbers(text: pa.Array, name: str, noun: str, sign: str = ".") -> Num
     if sign == ",":
         pointed = compute.match_substring_regex(text, r"^[+-]?[\d.]*\.[\d.,]*$").fill_null(False)
         hint = "With a decimal comma, numbers have no point, as in 1234,5."
-        pointed = pointed.to_numpy(zero_copy_only=False)
-        refuse(pointed, name, noun, lambda row, _: f"got {text[row].as_py()!r}.", hint)
+        refuse(np.asarray(pointed), name, noun, "got {!r}.", text.to_pylist(), hint=hint)
         text = compute.replace_substring(text, ",", ".", max_replacements=1)
     try:
         return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
-        each = enumerate(text.to_pylist())
-        return np.array([_as_number(value, row, name, noun) for row, value in each])
+        return _as_numbers(text.to_pylist(), name, noun)
 
 
-def _as_number(value: Any, row: int, name: str, noun: str) -> float:
-    try:
-        return np.nan if value is None else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return refuse_value(value, row, name, noun)
+def _as_numbers(values: list[Any], name: str, noun: str) -> Numbers:
+    """Return objects as numbers, NaN where there is none."""
+    for row, value in enumerate(values):
+        if value is not None and not reads_as(float, value):
+            refuse_value(value, row, name, noun)
+    return np.array([np.nan if value is None else float(value) for value in values])
 
 
 def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "numbers") -> NoReturn:
@@ -463,46 +500,20 @@ def _parse_times(text: pa.Array, name: str, zone: str | None, sign: str) -> pa.A
     # Rows of a long table share their times: each is parsed once.
     encoded = compute.utf8_trim_whitespace(text).dictionary_encode()
     words, code = encoded.dictionary.to_pylist(), encoded.indices.fill_null(-1).to_numpy()
-    codes, first = np.unique(code, return_index=True)
-    rows = first[codes >= 0].tolist()
-    try:
-        times = [datetime.datetime.strptime(w, "%Y%m%d") for w in words if DAY.fullmatch(w)]
-    except ValueError:
-        times = []
-    if not words or (len(times) < len(words) and _reads_as_number(words[0])):
+    # Python reads days without separators as ISO 8601, too.
+    are_days = all(DAY.fullmatch(w) and reads_as(fromisoformat, w) for w in words)
+    if not words or (not are_days and reads_as(float, words[0].replace(",", "."))):
         return pa.array(_parse_numbers(text, name, "Time", sign), from_pandas=True)
-    if len(times) < len(words):
-        times = [_parse_time(word, row, name) for word, row in zip(words, rows, strict=True)]
-    instants, own = _from_datetimes(times, rows, name, "Time", zone)
+    # A zone may stand apart from the time.
+    words = [re.sub(r"\s+(?=[+Z-])", "", word.upper()) for word in words]
+    bad = np.array([not reads_as(fromisoformat, word) for word in words] + [False])
+    hint = "There must be ISO 8601 times that exist, such as 2024-06-03 or 2024-06-03T14:30, "
+    hint += "with or without a zone (Z, +02:00), or numbers."
+    refuse(bad[code], name, "Time", "got {!r}.", text.to_pylist(), hint=hint)
+    codes, rows = np.unique(code, return_index=True)
+    times = [fromisoformat(word) for word in words]
+    instants, own = _from_datetimes(times, rows[codes >= 0].tolist(), name, "Time", zone)
     return aware_times(np.append(instants, np.datetime64("NaT"))[code], own)
-
-
-def _reads_as_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
-
-
-def _parse_time(word: str, row: int, name: str) -> datetime.datetime:
-    try:
-        # A zone may stand apart from the time.
-        return datetime.datetime.fromisoformat(re.sub(r"\s+(?=[+Z-])", "", word.upper()))
-    except ValueError as error:
-        hint = "There must be ISO 8601 times that exist, such as 2024-06-03 or "
-        hint += "2024-06-03T14:30, with or without a zone (Z, +02:00), or numbers."
-        raise DataError(f"got {word!r}.", "Time", name, row, hint=hint) from error
-
-
-def _in_zone(array: pa.Array, name: str, zone: str, groups: Any) -> pa.Array:
-    """Return times as those of a zone; wall-clock times must be there in it."""
-    if getattr(array.type, "tz", None) is not None:
-        return array.cast(pa.timestamp(array.type.unit, tz=zone))
-    walls = from_arrow(array, name, "Time").values.astype("datetime64[us]")
-    said = f"which clocks of {zone} skip as summer time begins. Delete the row, or name no zone."
-    refuse(skipped(walls, zone), name, "Time", lambda r, _: f"got {walls[r].item()}, {said}")
-    return aware_times(resolve_repeated(walls, zone, groups), zone)
 
 
 def is_missing(value: Any) -> bool:
@@ -513,52 +524,35 @@ def is_missing(value: Any) -> bool:
 
 
 def read_columns(
-    data: Any,
-    noun: str,
-    *,
-    prefix: str = "x",
-    alone: str = "x0",
-    zones: Sequence[str | None] | None = None,
+    data: Any, noun: str, *, prefix: str = "x", alone: str = "x0", zones: Sequence[str | None] = ()
 ) -> tuple[list[Column], bool]:
     """Return the columns of a table, an array, a list or a series, and whether they have names.
 
     Columns without names are called `prefix` and their number; a flat array, `alone`. Times with a
     zone are read as wall-clock times, in `zones[c]` if that is given.
     """
-    named = is_table(data)
-    table = read_table(data, noun) if named else None
-    if table is not None:
-        arrays = {name: table.arrow[name] for name in table.names}
-    else:
-        arrays = _split_array(data, noun, prefix, alone)
-    wanted = zones if zones is not None and len(zones) == len(arrays) else [None] * len(arrays)
-    sign = "." if table is None else table.decimal
-    pairs = zip(arrays.items(), wanted, strict=True)
-    columns = [_column(array, name, noun, zone) for (name, array), zone in pairs]
-    return [column._replace(decimal=sign) for column in columns], named
-
-
-def _column(array: Any, name: str, noun: str, zone: str | None) -> Column:
-    """Return an array of numpy or pyarrow as a column."""
-    kind = array.dtype.kind if isinstance(array, np.ndarray) else ""
-    if kind and kind in "biufM":
-        return Column(name, array if kind == "M" else array.astype(np.float64))
-    return from_arrow(to_arrow(array, name, noun), name, noun, zone)
-
-
-def _split_array(data: Any, noun: str, prefix: str, alone: str) -> dict[str, Any]:
+    zone = dict(enumerate(zones)).get
+    if is_table(data):
+        table = read_table(data, noun)
+        return [table.column(name, noun, zone(c)) for c, name in enumerate(table.names)], True
     series = nw.from_native(data, series_only=True, allow_series=True, pass_through=True)
     if isinstance(series, nw.Series):
         name = alone if series.name in (None, "") else str(series.name)
-        return {name: to_arrow(data, name, noun)}
+        return [from_arrow(to_arrow(data, name, noun), name, noun, zone(0))], False
     array = as_array(data, noun)
     if array.ndim not in (1, 2):
         found = f"an array of shape {array.shape}" if array.ndim else type(data).__name__
         said = f"got {found}. There must be rows and columns, or a data frame (a lazy one after "
         raise DataError(said + ".collect()). Reshape the data, as with .reshape(-1, 1).", noun)
-    if array.ndim == 1:
-        return {alone: array}
-    return {f"{prefix}{c}": array[:, c] for c in range(array.shape[1])}
+    columns = []
+    for c, values in enumerate(np.atleast_2d(array.T)):
+        name = alone if array.ndim == 1 else f"{prefix}{c}"
+        if array.dtype.kind in "biufM":
+            values = values if array.dtype.kind == "M" else values.astype(np.float64)
+            columns.append(Column(name, values))
+        else:
+            columns.append(from_arrow(to_arrow(values, name, noun), name, noun, zone(c)))
+    return columns, False
 
 
 def shape_of(data: Any, noun: str) -> tuple[int, ...]:
@@ -583,8 +577,8 @@ def group_labels(table: Table, name: Any) -> Shaped[np.ndarray, " N"]:
     return np.array(["missing" if value is None else value for value in values])
 
 
-def build(backend: str, columns: Mapping[Any, Any], index: Any = None) -> Any:
-    """Return columns as a table of the given backend; `index`: the column that is pandas' index.
+def build(backend: str, columns: Mapping[Any, Any]) -> Any:
+    """Return columns as a table of the given backend.
 
     >>> build("dict", {"a": [1, 2]})
     {'a': array([1, 2])}
@@ -593,21 +587,7 @@ def build(backend: str, columns: Mapping[Any, Any], index: Any = None) -> Any:
     for name, array in arrays.items():
         if array.type == pa.timestamp("s"):
             arrays[name] = array.cast(pa.timestamp("us"))  # polars knows no coarser unit
-    table = _native(pa.table(arrays), backend)
-    return table if index is None or backend != "pandas" else table.set_index(str(index))
-
-
-def _native(arrow: pa.Table, backend: Any) -> Any:
-    if backend == "dict":
-        return {name: _to_numpy(arrow[name]) for name in arrow.column_names}
-    if backend == "pyarrow":
-        return arrow
-    if backend != "pandas":
-        return nw.from_arrow(arrow, backend=backend).to_native()
-    frame = arrow.to_pandas()
-    plain = frame.index.dtype == np.int64 and frame.index.name is None
-    counts = plain and (frame.index == np.arange(len(frame))).all()
-    return frame.reset_index(drop=True) if counts else frame
+    return Table(pa.table(arrays), backend).native()
 
 
 def _to_numpy(array: Any) -> Shaped[np.ndarray, " N"]:

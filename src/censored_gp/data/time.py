@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.errors import DataError
+from censored_gp.data.errors import DataError, reads_as
 
 Times = Shaped[np.ndarray, " N"]
 
@@ -78,9 +78,8 @@ def zone_rules(zone: str) -> datetime.tzinfo:
     fixed = OFFSET.fullmatch(zone)
     if fixed is not None:
         minutes = int(fixed[4] or 60 * int(fixed[2] or 0) + int(fixed[3] or 0))
-        return datetime.timezone(
-            datetime.timedelta(minutes=-minutes if fixed[1] == "-" else minutes)
-        )
+        signed = -minutes if fixed[1] == "-" else minutes
+        return datetime.timezone(datetime.timedelta(minutes=signed))
     try:
         return ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
@@ -90,13 +89,11 @@ def zone_rules(zone: str) -> datetime.tzinfo:
 
 def zone_name(rules: datetime.tzinfo) -> str:
     """Return the name of a zone, an offset as "+02:00"."""
-    fixed = OFFSET.fullmatch(str(rules))
-    if fixed is None:
-        return str(rules)
-    offset = zone_rules(str(rules)).utcoffset(None)
-    assert offset is not None
-    minutes = round(offset.total_seconds() / 60)
-    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+    name = str(rules)
+    if OFFSET.fullmatch(name) is None:
+        return name
+    midnight = datetime.datetime(2000, 1, 1, tzinfo=zone_rules(name))
+    return midnight.isoformat()[-6:]
 
 
 def wall_clock(instants: Times, zone: str) -> Times:
@@ -123,10 +120,13 @@ def _offsets(times: Times, aware: Callable[[Any], Any], rules: datetime.tzinfo) 
     return np.array(offsets, dtype="timedelta64[s]")[place]
 
 
+def _seconds(times: Times) -> Int[np.ndarray, " N"]:
+    return times.astype("datetime64[s]").astype(np.int64)
+
+
 def skipped(walls: Times, zone: str) -> Bool[np.ndarray, " N"]:
     """Return which times no clock of the zone shows, as summer time begins."""
-    there = ~np.isnat(walls)
-    return there & (wall_clock(to_utc(walls, zone), zone) != walls)
+    return ~np.isnat(walls) & (wall_clock(to_utc(walls, zone), zone) != walls)
 
 
 def resolve_repeated(walls: Times, zone: str, groups: Any = None) -> Times:
@@ -139,21 +139,22 @@ def resolve_repeated(walls: Times, zone: str, groups: Any = None) -> Times:
     twice = second > first
     if not twice.any():
         return first
-    keys = np.stack([walls.astype("datetime64[us]").astype(np.int64), _codes(groups, walls)], 1)
-    _, key, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-    key = key.reshape(-1)
-    usual = counts[key[~twice]].max(initial=1)
-    order = np.argsort(key, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    rank = np.empty(len(walls), dtype=np.int64)
-    rank[order] = np.arange(len(walls)) - starts[key[order]]
+    group = np.zeros(len(walls)) if groups is None else np.asarray(groups, dtype=str)
+    codes = [np.unique(each, return_inverse=True)[1] for each in (walls, group)]
+    rank, counts = occurrence(np.stack(codes, axis=1))
+    usual = counts[~twice].max(initial=1)
     return np.where(twice & (rank >= usual), second, first)
 
 
-def _codes(groups: Any, walls: Times) -> Int[np.ndarray, " N"]:
-    if groups is None:
-        return np.zeros(len(walls), dtype=np.int64)
-    return np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
+def occurrence(
+    codes: Int[np.ndarray, "N K"],
+) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+    """Return how often each row has come before, and how often it comes in all."""
+    _, group, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(group.reshape(-1), kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank, counts[group.reshape(-1)]
 
 
 def times_ahead(
@@ -168,24 +169,41 @@ def times_ahead(
     >>> print(times_ahead(past, 2)[0])
     ['2024-06-03T11:00:00' '2024-06-03T12:00:00']
     """
-    wanted = _checked_periods(periods, until)
-    is_past = (lambda *_: False) if until is None else _is_past(until, zone)
-    step = round(spacing(_seconds(times)))
-    if step <= 0:
-        raise DataError("A forecast needs two different times or more to go on from, got one.")
-    found: list[tuple[Any, Any]] = []
-    for wall, instant in _candidates(times, step, zone):
-        if len(found) >= wanted or is_past(wall, instant):
+    number, step = _horizon(_seconds(times), periods, until)
+    step = round(step)
+    end, is_aware = (None, False) if until is None else _last_time(until, zone)
+    span = int((times.max() - times.min()).astype("timedelta64[s]").astype(np.int64))
+    cycle = WEEK if span >= 2 * WEEK else DAY
+    usual = np.unique(_seconds(times) % cycle)
+    # Irregular times have more slots than a cycle has steps, and say nothing of closed hours.
+    every = len(usual) > cycle // step or step >= cycle or span < 2 * cycle
+    # Time zones are slow: most forecasts need few steps.
+    for steps in (100, 3000, MOST_AHEAD + 1):
+        walls, instants = _after(times.max(), step, steps, zone)
+        open_then = every | np.isin(_seconds(walls) % cycle, usual)
+        walls, instants = walls[open_then], instants[open_then]
+        if end is not None:
+            past = np.flatnonzero((instants if is_aware else walls) > end)
+            number = int(past[0]) if len(past) else len(walls) + 1
+        if number <= len(walls):
             break
-        found.append((wall, instant))
     else:
-        _refuse_too_far(until)
-    if len(found) > MOST_AHEAD:
-        _refuse_too_far(until)
-    if not found:
-        _refuse_nothing(times.max(), until)
-    walls, instants = zip(*found, strict=True)
-    return np.array(walls, dtype="datetime64[s]"), np.array(instants, dtype="datetime64[s]")
+        _refuse_horizon(until)
+    if not number:
+        _refuse_horizon(until, times.max())
+    return walls[:number], instants[:number]
+
+
+def _after(last: np.datetime64, step: int, steps: int, zone: str | None) -> tuple[Times, Times]:
+    """Return times by the wall clock and in UTC; days are days, also when the clock changes."""
+    later = (step * np.arange(1, steps + 1)).astype("timedelta64[s]")
+    walls = last.astype("datetime64[s]") + later
+    if zone is None:
+        return walls, walls
+    if step >= DAY:
+        return walls, to_utc(walls, zone)
+    instants = to_utc(walls[:1] - later[:1], zone) + later
+    return wall_clock(instants, zone), instants
 
 
 def numbers_ahead(
@@ -196,106 +214,63 @@ def numbers_ahead(
     >>> numbers_ahead(np.array([0.0, 0.5, 1.0]), until=2.2)
     array([1.5, 2. ])
     """
-    wanted, step, last = _checked_periods(periods, until), spacing(numbers), numbers.max()
-    if step <= 0:
-        raise DataError("A forecast needs two different times or more to go on from, got one.")
+    (number, step), last = _horizon(numbers, periods, until), numbers.max()
     if until is not None:
-        if isinstance(until, bool) or not _is_number(until):
+        if isinstance(until, bool) or not _is_finite(until):
             said = f"must be a number, as the times of the training data are, got {until!r}."
             raise DataError(said, argument="until")
         # A hair is allowed for, as steps such as 0.1 do not add up to the last bit.
-        wanted = int(np.floor((float(until) - last) / step + 1e-9))
-        if wanted > MOST_AHEAD:
-            _refuse_too_far(until)
-    if wanted < 1:
-        _refuse_nothing(last, until)
-    return last + step * np.arange(1, wanted + 1)
+        number = int(np.floor((float(until) - last) / step + 1e-9))
+    if number > MOST_AHEAD:
+        _refuse_horizon(until)
+    if number < 1:
+        _refuse_horizon(until, last)
+    return last + step * np.arange(1, number + 1)
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        return bool(np.isfinite(float(value)))
-    except (TypeError, ValueError, OverflowError):
-        return False
+def _is_finite(value: Any) -> bool:
+    return reads_as(float, value) and bool(np.isfinite(float(value)))
 
 
-def _checked_periods(periods: Any, until: Any) -> int:
-    """Return how many times are wanted at most."""
+def _horizon(x: Float[np.ndarray, " N"], periods: Any, until: Any) -> tuple[int, float]:
+    """Return how many times are wanted (0 if `until` tells), and the usual step between them."""
     if (periods is None) == (until is None):
         said = "Give either `periods`, how many times ahead, or `until`, up to which time; got "
         raise DataError(said + f"periods={periods!r} and until={until!r}.")
+    step = spacing(x)
+    if step <= 0:
+        raise DataError("A forecast needs two different times or more to go on from, got one.")
     if periods is None:
-        return MOST_AHEAD + 1
-    count = float(periods) if _is_number(periods) and not isinstance(periods, bool | str) else 0.0
-    if not count.is_integer() or not 1 <= count <= MOST_AHEAD:
+        return 0, step
+    number = float(periods) if _is_finite(periods) and not isinstance(periods, bool | str) else 0.0
+    if not number.is_integer() or not 1 <= number <= MOST_AHEAD:
         said = f"must be a whole number from 1 to {MOST_AHEAD}, got {periods!r}."
         raise DataError(said, argument="periods")
-    return int(count)
+    return int(number), step
 
 
-def _is_past(until: Any, zone: str | None) -> Callable[[Any, Any], bool]:
-    """Return whether a time (by the wall clock, in UTC) is after the last one that is wanted."""
-    when = _as_datetime(until)
-    if when.tzinfo is None:
-        last = np.datetime64(when, "s")
-        return lambda wall, _: bool(wall > last)
+def _refuse_horizon(until: Any, last: Any = None) -> NoReturn:
+    """Refuse a forecast that ends too late or, with the last training time, too early."""
+    said = f"must be at most {MOST_AHEAD} steps ahead, got {until}."
+    if last is not None:
+        said = f"must be after the last training time, {last}, got {until}."
+    raise DataError(said, argument="periods" if until is None else "until")
+
+
+def _last_time(until: Any, zone: str | None) -> tuple[np.datetime64, bool]:
+    """Return the last time that is wanted; whether it is an instant, else by the wall clock."""
+    text = str(until).strip()
+    if isinstance(until, np.datetime64):
+        text = str(until.astype("datetime64[s]"))
+    elif YEAR_OR_MONTH.fullmatch(text):
+        text = str(np.datetime64(text, "s"))
+    if not reads_as(datetime.datetime.fromisoformat, text):
+        said = f"must be a time such as 2024-06-03 or 2024-06-03T08:00+02:00, got {text!r}."
+        raise DataError(said, argument="until")
+    time = datetime.datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        return np.datetime64(time, "s"), False
     if zone is None:
         said = f"must be without a zone, as the times of the training data are, got {until}."
         raise DataError(said, argument="until")
-    moment = np.datetime64(when.astimezone(datetime.UTC).replace(tzinfo=None), "s")
-    return lambda _, instant: bool(instant > moment)
-
-
-def _as_datetime(until: Any) -> datetime.datetime:
-    text = str(until).strip()
-    if isinstance(until, datetime.datetime) and text != "NaT":
-        return until
-    if isinstance(until, np.datetime64):
-        text = str(until.astype("datetime64[s]"))
-    try:
-        if YEAR_OR_MONTH.fullmatch(text):
-            text = str(np.datetime64(text, "s"))
-        return datetime.datetime.fromisoformat(text)
-    except ValueError as error:
-        said = f"must be a time such as 2024-06-03 or 2024-06-03T08:00+02:00, got {text!r}."
-        raise DataError(said, argument="until") from error
-
-
-def _refuse_nothing(last: Any, until: Any) -> None:
-    raise DataError(f"must be after the last training time, {last}, got {until}.", argument="until")
-
-
-def _refuse_too_far(until: Any) -> None:
-    given = "periods" if until is None else "until"
-    raise DataError(f"must be at most {MOST_AHEAD} steps ahead, got {until}.", argument=given)
-
-
-def _candidates(times: Times, step: int, zone: str | None) -> Iterator[tuple[Any, Any]]:
-    """Yield times after the last one that are of the usual times of the day or week."""
-    span = int((times.max() - times.min()).astype("timedelta64[s]").astype(np.int64))
-    cycle = WEEK if span >= 2 * WEEK else DAY
-    usual = np.unique(_seconds(times) % cycle)
-    # Irregular times have more slots than a cycle has steps, and say nothing of closed hours.
-    everything = len(usual) > cycle // step or step >= cycle or span < 2 * cycle
-    for start in range(1, MOST_AHEAD + 100, 100):
-        later = (step * np.arange(start, start + 100)).astype("timedelta64[s]")
-        walls, instants = _after(times.max(), later, zone, step)
-        keep = everything | np.isin(_seconds(walls) % cycle, usual)
-        yield from zip(walls[keep], instants[keep], strict=True)
-
-
-def _seconds(times: Times) -> Int[np.ndarray, " N"]:
-    return times.astype("datetime64[s]").astype(np.int64)
-
-
-def _after(
-    last: np.datetime64, later: Shaped[np.ndarray, " N"], zone: str | None, step: int
-) -> tuple[Times, Times]:
-    """Return times by the wall clock and in UTC; days are days, also when the clock changes."""
-    walls = last + later
-    if zone is None:
-        return walls, walls
-    if step >= DAY:
-        return walls, to_utc(walls, zone)
-    instants = to_utc(np.array([last]), zone) + later
-    return wall_clock(instants, zone), instants
+    return np.datetime64(time.astimezone(datetime.UTC).replace(tzinfo=None), "s"), True

@@ -45,17 +45,13 @@ def read_targets(
             raise DataError("got Observations and flags or bounds as well.", "Outputs")
         return y
     if side == "share" and censored is None:
-        raise DataError('is "share" without flags. Give censored=... to say where.',
-                        argument="side")  # fmt: skip
-    if y is not None:
-        return from_cells(read_values(y), side=side, **given)
-    first = next((each for each in (lower, upper) if each is not None), None)
+        raise DataError('is "share" without flags: give censored=...', argument="side")
+    first = next((each for each in (y, lower, upper) if each is not None), None)
     if first is None:
-        raise DataError(
-            "CensoredGP requires y to be passed, but the target y is None. Give y, Observations, "
-            "or lower=... and upper=..."
-        )
-    return from_cells(read_values(first, "Bound").unknown, side=side, **given)
+        said = "CensoredGP requires y to be passed, but the target y is None."
+        raise DataError(said, hint="Give y, Observations, or lower=... and upper=...")
+    seen = read_values(first, "Bound").unknown if y is None else read_values(y)
+    return from_cells(seen, side=side, **given)
 
 
 def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> None:
@@ -94,26 +90,23 @@ def to_support(observations: Observations, likelihoods: Likelihoods) -> Observat
 
     Those of counts are whole numbers, and there are none where the support itself ends.
     """
-    lower, upper = _rounded(observations, likelihoods)
+    lower, upper = _round_inward(observations, likelihoods)
     exact = lower == upper
-    first, last = _ends(likelihoods)
-    # Of a share, none at all says something too.
-    lower = np.where(~exact & ~observations.is_share & (lower <= first), -np.inf, lower)
-    upper = np.where(~exact & (upper >= last), np.inf, upper)
+    for d, likelihood in enumerate(likelihoods):
+        below, above = likelihood.support.excludes(lower[:, d], upper[:, d])
+        # Of a share, none at all says something too.
+        kept = exact[:, d] | observations.is_share[:, d] | below
+        lower[:, d] = np.where(kept, lower[:, d], -np.inf)
+        upper[:, d] = np.where(exact[:, d] | above, upper[:, d], np.inf)
     return dataclasses.replace(observations, lower=lower, upper=upper)
 
 
-def _rounded(observations: Observations, likelihoods: Likelihoods) -> tuple[Cells, Cells]:
+def _round_inward(observations: Observations, likelihoods: Likelihoods) -> tuple[Cells, Cells]:
     """Return the bounds, those of counts rounded inward to whole numbers."""
-    discrete = np.array([likelihood.support.discrete for likelihood in likelihoods])
-    lower, upper = observations.lower, observations.upper
-    return np.where(discrete, np.ceil(lower), lower), np.where(discrete, np.floor(upper), upper)
-
-
-def _ends(likelihoods: Likelihoods) -> tuple[Float[np.ndarray, " D"], Float[np.ndarray, " D"]]:
-    """Return where the support of each family begins and ends."""
-    supports = [likelihood.support for likelihood in likelihoods]
-    return np.array([s.lower for s in supports]), np.array([s.upper for s in supports])
+    cells = zip(likelihoods, observations.lower.T, observations.upper.T, strict=True)
+    bounds = [likelihood.support.round_inward(low, high) for likelihood, low, high in cells]
+    lower, upper = np.stack(bounds, axis=-1)
+    return lower, upper
 
 
 def ignore_censoring(observations: Observations, likelihoods: Likelihoods) -> Observations:
@@ -125,15 +118,14 @@ def ignore_censoring(observations: Observations, likelihoods: Likelihoods) -> Ob
     """
     plain = dataclasses.replace(observations, is_share=np.zeros((1, 1), dtype=bool))
     _require_possible(plain, likelihoods)
-    lower, upper = _rounded(plain, likelihoods)
-    first, last = _ends(likelihoods)
-    between = plain.is_interval
-    lower = np.where(between, np.maximum(lower, first), lower)
-    upper = np.where(between, np.minimum(upper, last), upper)
+    supports = [likelihood.support for likelihood in likelihoods]
+    lower, upper = _round_inward(plain, likelihoods)
+    lower = np.where(plain.is_interval, np.maximum(lower, [s.lower for s in supports]), lower)
+    upper = np.where(plain.is_interval, np.minimum(upper, [s.upper for s in supports]), upper)
     values = dataclasses.replace(plain, lower=lower, upper=upper).values()
-    for d, likelihood in enumerate(likelihoods):
-        column = np.floor(values[:, d]) if likelihood.support.discrete else values[:, d]
-        values[:, d] = np.where(likelihood.support.contains(column), column, np.nan)
+    for d, support in enumerate(supports):
+        column = np.floor(values[:, d]) if support.discrete else values[:, d]
+        values[:, d] = np.where(support.contains(column), column, np.nan)
     lower, upper = (np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf))
     return dataclasses.replace(plain, lower=lower, upper=upper)
 
@@ -141,40 +133,18 @@ def ignore_censoring(observations: Observations, likelihoods: Likelihoods) -> Ob
 def _require_possible(observations: Observations, likelihoods: Likelihoods) -> None:
     """Refuse exact values, intervals and shares that a family cannot produce."""
     lower, upper, share = observations.lower, observations.upper, observations.is_share
-    first, last = _rounded(observations, likelihoods)
-    begin, end = _ends(likelihoods)
-    discrete = [likelihood.support.discrete for likelihood in likelihoods]
-    contains = [each.support.contains(lower[:, d]) for d, each in enumerate(likelihoods)]
+    bounds = zip(likelihoods, *(b.T for b in _round_inward(observations, likelihoods)), strict=True)
+    empty = np.stack([f.support.is_empty(low, high) for f, low, high in bounds], axis=1)
+    contains = [f.support.contains(lower[:, d]) for d, f in enumerate(likelihoods)]
     impossible = (observations.is_exact | share) & ~np.stack(contains, axis=1)
-    beyond = np.where(discrete, (last < begin) | (first > end), (upper <= begin) | (lower >= end))
     partial = share & ~np.array([knows_shares(likelihood) for likelihood in likelihoods])
-
-    def accepts(d: int) -> str:
-        family = likelihoods[d]
-        return f"{type(family).__name__} accepts {family.support.describe()}."
-
-    names, correct = observations.names, "Correct the value, make it NaN if it is not known, or "
-    correct += "choose another likelihood."
-    refuse(
-        partial,
-        names,
-        "Output",
-        lambda _, d: "got a share of the truth. " + accepts(d),
-        'Choose a likelihood of counts, "poisson" or "negative_binomial", or side="right".',
-    )
-    refuse(
-        impossible, names, "Output", lambda row, d: f"got {lower[row, d]:g}. {accepts(d)}", correct
-    )
-    refuse(
-        (first > last) | beyond,
-        names,
-        "Output",
-        lambda row, d: (
-            f"got from "
-            f"{lower[row, d]:g} to {upper[row, d]:g}, where no such value lies. {accepts(d)}"
-        ),
-        correct,
-    )
+    accepts = [f"{type(f).__name__} accepts {f.support.describe()}." for f in likelihoods]
+    names, hint = observations.names, 'Choose "poisson" or "negative_binomial", or side="right".'
+    refuse(partial, names, "Output", "got a share of the truth. {}", accepts, hint=hint)
+    hint = "Correct the value, make it NaN if it is not known, or choose another likelihood."
+    refuse(impossible, names, "Output", "got {:g}. {}", lower, accepts, hint=hint)
+    said = "got from {:g} to {:g}, where no such value lies. {}"
+    refuse(empty, names, "Output", said, lower, upper, accepts, hint=hint)
 
 
 def warn_of_little(observations: Observations) -> None:

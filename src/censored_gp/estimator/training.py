@@ -209,13 +209,9 @@ def read_values(
     if np.isscalar(y) or getattr(y, "shape", None) == ():
         return np.full(shape, float(cast(float, y)))
     values = validation.read_targets(y)
-    refuse(
-        ~(values.is_exact | values.is_missing),
-        values.names,
-        "Output",
-        "got bounds where there must be values.",
-        "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd.",
-    )
+    bad, said = ~(values.is_exact | values.is_missing), "got bounds where there must be values."
+    hint = "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd."
+    refuse(bad, values.names, "Output", said, hint=hint)
     check_alike(values, shape, model.output_names_)
     return values.values()
 

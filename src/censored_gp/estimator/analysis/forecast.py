@@ -209,7 +209,8 @@ def _rows(
         np.any(values != values[first[code]], axis=1),
         str(time),
         "Input",
-        lambda row, _: f"got the time of row {first[code[row]]} again, with other inputs.",
+        "got the time of row {} again, with other inputs.",
+        first[code],
     )
     wanted = np.round(instants, 9) if given.dtype.kind == "f" else instants.astype(given.dtype)
     place = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
