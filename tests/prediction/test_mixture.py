@@ -7,7 +7,7 @@ import pytest
 
 from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial
 from censored_gp.likelihoods.partial import PartialCount
-from censored_gp.prediction.mixture import Mixture, evaluate
+from censored_gp.prediction.mixture import Mixture, Nodes, evaluate
 from support.quick import quick
 
 INF = np.inf
@@ -95,7 +95,8 @@ def test_bounds_of_one_side_have_the_moments_that_they_have_beside_others(family
         between = np.array([*np.full(5, -INF), 1.0]), np.array([*near[:-1], 5.0])
     with jax.enable_x64(True):
         alone, beside = (
-            evaluate(family, gamma, MASS, each, Mixture.moments) for each in (bounds, between)
+            evaluate(Nodes(family, gamma, MASS, each), Mixture.moments)
+            for each in (bounds, between)
         )
     # Far out a variance is what squares of rounded numbers leave.
     np.testing.assert_allclose(np.array(alone)[:, :-1], np.array(beside)[:, :-1], rtol=1e-7)

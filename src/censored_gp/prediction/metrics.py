@@ -211,18 +211,12 @@ def _lattice_moments(width: Cells) -> Float[np.ndarray, "N D S"]:
 
     By the Euler-Maclaurin formula for midpoints, which ends, and so is exact, for a power.
     """
-    h = 2 / width
-    coefficients = (1.0, -1 / 24, 7 / 5760, -31 / 967680)
-
-    def moment(m: int) -> Float[np.ndarray, "N D"]:
-        terms = (
-            2 * c * h ** (2 * j - 1) * factorial(m) / factorial(m - 2 * j + 1)
-            for j, c in enumerate(coefficients)
-            if 2 * j <= m
-        )
-        return sum(terms, np.zeros_like(h)) if m % 2 == 0 else np.zeros_like(h)
-
-    return np.stack([moment(m) for m in range(PANEL_NODES)], axis=-1)
+    h, moments = 2 / width, np.zeros((*width.shape, PANEL_NODES))
+    for m in range(0, PANEL_NODES, 2):
+        for j, c in enumerate((1.0, -1 / 24, 7 / 5760, -31 / 967680)[: m // 2 + 1]):
+            ratio = factorial(m) / factorial(m - 2 * j + 1)
+            moments[..., m] += 2 * c * h ** (2 * j - 1) * ratio
+    return moments
 
 
 class Coverage(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -26,11 +26,15 @@ from censored_gp.likelihoods.quantiles import Density, Tails, invert
 from censored_gp.likelihoods.special.interval import log_difference
 from censored_gp.likelihoods.support import Support
 from censored_gp.likelihoods.truncation import bound_tails
-from censored_gp.model.compilation import AnyArray, bucket, compiled, pad, shapes, slices
+from censored_gp.model.compilation import bucket, compiled, pad, shapes, slices
 
-PerCell: TypeAlias = Float[AnyArray, "K"]
-PerNode: TypeAlias = Float[AnyArray, "S K"]
-Bounds: TypeAlias = tuple[PerCell, ...]
+PerCell: TypeAlias = Float[Array, "K"]
+"""One number for each of K cells, inside a program."""
+PerNode: TypeAlias = Float[Array, "S K"]
+"""One number for each of S nodes of K cells, inside a program."""
+Gamma: TypeAlias = tuple[Float[np.ndarray, "S K"], ...]
+"""Latent values of K cells at S nodes, or S draws of them, one array for each parameter."""
+Bounds: TypeAlias = tuple[Float[np.ndarray, "K"], ...]
 """Lower and upper bounds of K cells, or an empty tuple where nothing is truncated."""
 
 MOST_COMPONENTS = 2**16
@@ -45,21 +49,21 @@ class Mixture(eqx.Module):
     """K cells of one likelihood as mixtures over S nodes, truncated where there are bounds."""
 
     likelihood: Likelihood
-    theta: tuple[Float[Array, "S K"], ...]
+    theta: tuple[PerNode, ...]
     weights: Float[Array, "S #K"]
-    bounds: tuple[Float[Array, "K"], ...] = ()
+    bounds: tuple[PerCell, ...] = ()
     kind: str | None = eqx.field(static=True, default=None)
     """"right" if no cell has an upper bound, "left" if none has a lower one: less to compile."""
 
-    def average(self, values: Float[Array, "S K"]) -> Float[Array, "K"]:
+    def average(self, values: PerNode) -> PerCell:
         """Return the mean over components."""
         return jnp.sum(self.weights * values, axis=0)
 
-    def log_average(self, logs: Float[Array, "S K"]) -> Float[Array, "K"]:
+    def log_average(self, logs: PerNode) -> PerCell:
         """Return the log of the mean over components, from logs."""
         return jax.scipy.special.logsumexp(logs, axis=0, b=self.weights)
 
-    def moments(self) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+    def moments(self) -> tuple[PerCell, PerCell]:
         """Return mean and variance, by the laws of total expectation and variance."""
         family, theta = self.likelihood, self.theta
         if self.bounds:
@@ -69,9 +73,7 @@ class Mixture(eqx.Module):
         centre = self.average(mean)
         return centre, self.average(variance) + self.average((mean - centre) ** 2)
 
-    def log_probability(
-        self, lower: Float[Array, "K"], upper: Float[Array, "K"]
-    ) -> Float[Array, "K"]:
+    def log_probability(self, lower: PerCell, upper: PerCell) -> PerCell:
         """Return log P(lower <= Y <= upper), the log density where they are equal."""
         log_likelihood = self.likelihood.log_likelihood
         if not self.bounds:
@@ -88,7 +90,7 @@ class Mixture(eqx.Module):
         whole = log_likelihood(start, end, *self.theta)
         return jnp.where(empty, -jnp.inf, self.log_average(inside - whole))
 
-    def log_tails(self, y: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+    def log_tails(self, y: PerCell) -> tuple[PerCell, PerCell]:
         """Return log P(Y <= y) and log P(Y > y)."""
         if not self.bounds:
             below, above = self.likelihood.log_tails_anywhere(y, *self.theta)
@@ -98,11 +100,11 @@ class Mixture(eqx.Module):
         above = self.log_probability(next_up, jnp.full_like(y, jnp.inf))
         return below, jnp.where(y >= self.bounds[1], -jnp.inf, above)
 
-    def log_cdf(self, y: Float[Array, "K"]) -> Float[Array, "K"]:
+    def log_cdf(self, y: PerCell) -> PerCell:
         """Return log P(Y <= y)."""
         return self.log_tails(y)[0]
 
-    def quantile(self, level: Float[Array, "K"]) -> Float[Array, "K"]:
+    def quantile(self, level: PerCell) -> PerCell:
         """Return the smallest y with P(Y <= y) >= level."""
         narrow, support = self._narrow(), self.likelihood.support
         levels = jnp.log(level), jnp.log1p(-level)
@@ -136,14 +138,14 @@ class Mixture(eqx.Module):
         start, end = bound_tails(family, lower, upper, theta)
         whole = log_difference(start, end)
 
-        def log_tails(y: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+        def log_tails(y: PerCell) -> tuple[PerCell, PerCell]:
             here = family.log_tails_anywhere(y, *theta)
             below, above = log_difference(start, here), log_difference(here, end)
             return self.log_average(below - whole), self.log_average(above - whole)
 
         return log_tails, lambda y: self.log_average(family.log_density(y, *theta) - whole)
 
-    def _guess(self, level: Float[Array, "K"]) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+    def _guess(self, level: PerCell) -> tuple[PerCell, PerCell]:
         """Return a guess at a quantile, inside the bounds, and by how much it may be wrong.
 
         It is that of a simple variable of the same mean and variance, truncated to the bounds.
@@ -171,7 +173,7 @@ class Mixture(eqx.Module):
 
 
 def _simple_variable(
-    support: Support, mean: Float[Array, "K"], std: Float[Array, "K"]
+    support: Support, mean: PerCell, std: PerCell
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return quantile (of a standard normal's value) and cdf of a variable of given moments.
 
@@ -194,9 +196,7 @@ class ParameterMean(eqx.Module):
 
     role: str = eqx.field(static=True)
 
-    def __call__(
-        self, mixture: Mixture, shift: Float[Array, "K"], scale: Float[Array, "K"]
-    ) -> Float[Array, "K"]:
+    def __call__(self, mixture: Mixture, shift: PerCell, scale: PerCell) -> PerCell:
         """Return the mean, NaN where the likelihood has no parameter of the role."""
         roles = [parameter.role for parameter in mixture.likelihood.parameters]
         if self.role not in roles:
@@ -205,40 +205,41 @@ class ParameterMean(eqx.Module):
         return mixture.average(theta[roles.index(self.role)])
 
 
+class Nodes(NamedTuple):
+    """Nodes of K cells of one likelihood: latent values by parameter, their weights, and bounds."""
+
+    likelihood: Likelihood
+    gamma: Gamma
+    weights: Float[np.ndarray, "S #K"]
+    bounds: Bounds
+
+
 @compiled
 def _evaluate(
     likelihood: Likelihood,
     query: Callable[..., Any],
     kind: str | None,
-    weights: Float[AnyArray, "S #K"],
+    weights: Float[Array, "S #K"],
     gamma: tuple[PerNode, ...],
-    bounds: Bounds,
+    bounds: tuple[PerCell, ...],
     arguments: tuple[PerCell, ...],
-) -> tuple[Float[Array, "K"], ...]:
+) -> tuple[PerCell, ...]:
     """Evaluate a query of the mixtures of cells of one likelihood."""
-    gamma, bounds, arguments = jax.tree.map(jnp.asarray, (gamma, bounds, arguments))
-    mixture = Mixture(likelihood, likelihood.theta(*gamma), jnp.asarray(weights), bounds, kind)
-    result = query(mixture, *arguments)
+    result = query(Mixture(likelihood, likelihood.theta(*gamma), weights, bounds, kind), *arguments)
     return result if isinstance(result, tuple) else (result,)
 
 
 @compiled
-def _reweight(
-    likelihood: Likelihood, weights: Float[AnyArray, "S 1"], gamma: tuple[PerNode, ...], bounds: Any
-) -> Float[Array, "S K"]:
+def _reweight(likelihood: Likelihood, weights: Any, gamma: Any, bounds: Any) -> PerNode:
     """Return w_s p(record | gamma_s), normalised."""
-    gamma, (lower, upper) = jax.tree.map(jnp.asarray, (gamma, bounds))
     kind = "share" if isinstance(likelihood, PartialCount) else None
-    record = likelihood.log_likelihood(lower, upper, *likelihood.theta(*gamma), kind=kind)
-    return jax.nn.softmax(jnp.log(jnp.asarray(weights)) + record, axis=0)
+    record = likelihood.log_likelihood(*bounds, *likelihood.theta(*gamma), kind=kind)
+    return jax.nn.softmax(jnp.log(weights) + record, axis=0)
 
 
 @compiled
-def _draw(
-    likelihood: Likelihood, key: Array, gamma: tuple[PerCell, ...], bounds: Bounds
-) -> Float[Array, "K"]:
+def _draw(likelihood: Likelihood, key: Array, gamma: Any, bounds: Any) -> PerCell:
     """Draw outputs given their latent values, by inversion where there are bounds."""
-    gamma, bounds = jax.tree.map(jnp.asarray, (gamma, bounds))
     theta = likelihood.theta(*gamma)
     if not bounds:
         return likelihood.sample(key, theta[0].shape, *theta)
@@ -260,54 +261,39 @@ def _in_chunks(
 
 
 def evaluate(
-    likelihood: Likelihood,
-    gamma: tuple[PerNode, ...],
-    weights: Float[np.ndarray, "S #K"],
-    bounds: Bounds,
-    query: Callable[..., Any],
-    arguments: tuple[PerCell, ...] = (),
+    nodes: Nodes, query: Callable[..., Any], *arguments: Float[np.ndarray, "K"]
 ) -> tuple[Float[np.ndarray, "K"], ...]:
     """Evaluate a query, a function of a `Mixture` and of arguments per cell, for all cells."""
+    likelihood, gamma, weights, bounds = nodes
     kind = None
     if bounds and query is Mixture.moments:
         # Moments have less to compile for a bound that no cell has.
-        finite = tuple(bool(np.isfinite(bound).any()) for bound in bounds)
-        kind = {(True, False): "right", (False, True): "left"}.get(finite)
-    program = functools.partial(_evaluate, likelihood, query, kind)
-    size, chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights))
+        lower, upper = (np.isfinite(bound).any() for bound in bounds)
+        kind = None if lower == upper else "right" if lower else "left"
+    program: Any = functools.partial(_evaluate, likelihood, query, kind)
+    cells: tuple[Any, ...] = (weights, gamma, bounds, arguments)
     if weights.shape[1] == 1:
-        return _in_chunks(
-            functools.partial(program, weights), size, chunks, (gamma, bounds, arguments)
-        )
-    return _in_chunks(program, size, chunks, (weights, gamma, bounds, arguments))
+        program, cells = functools.partial(program, weights), cells[1:]
+    return _in_chunks(program, *shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights)), cells)
 
 
-def reweight(
-    likelihood: Likelihood,
-    gamma: tuple[PerNode, ...],
-    weights: Float[np.ndarray, "S 1"],
-    bounds: Bounds,
-) -> Float[np.ndarray, "S K"]:
-    """Return the posterior weights of each cell's cavity nodes, given the record of the cell."""
+def reweight(nodes: Nodes) -> Nodes:
+    """Return cavity nodes with their posterior weights, given the record of each cell."""
+    likelihood, gamma, weights, bounds = nodes
     program = functools.partial(_reweight, likelihood, weights)
-    size, chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights))
-    return _in_chunks(program, size, chunks, (gamma, bounds))
+    chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights))
+    return nodes._replace(weights=_in_chunks(program, *chunks, (gamma, bounds)))
 
 
-def draw(
-    likelihood: Likelihood, key: Array, gamma: tuple[PerNode, ...], bounds: Bounds
-) -> Float[np.ndarray, "S K"]:
-    """Draw each cell once for each of its S latent values."""
-    shape = gamma[0].shape
-    cells = tuple(
-        tuple(np.broadcast_to(a, shape).ravel() for a in part) for part in (gamma, bounds)
-    )
-    total = min(gamma[0].size, MOST_COMPONENTS)
+def draw(likelihood: Likelihood, key: Array, gamma: Gamma, bounds: Bounds) -> Any:
+    """Draw each cell once for each of its S latent values, and return an array like those."""
 
-    def program(*part: Any) -> Float[Array, "K"]:
+    def program(*cells: Any) -> PerCell:
         nonlocal key
         key, own = jax.random.split(key)
-        return _draw(likelihood, own, *part)
+        return _draw(likelihood, own, *cells)
 
-    chunks = slices(gamma[0].size, MOST_COMPONENTS)
-    return _in_chunks(program, bucket(total, "predictions"), chunks, cells).reshape(shape)
+    shape, total = gamma[0].shape, gamma[0].size
+    cells = jax.tree.map(lambda a: np.broadcast_to(a, shape).ravel(), (gamma, bounds))
+    size = bucket(min(total, MOST_COMPONENTS), "predictions")
+    return _in_chunks(program, size, slices(total, MOST_COMPONENTS), cells).reshape(shape)

@@ -38,16 +38,21 @@ from censored_gp.model.compilation import (
     slices,
 )
 from censored_gp.model.model import Units
-from censored_gp.prediction.mixture import Mixture, ParameterMean, draw, evaluate, reweight
+from censored_gp.prediction.mixture import (
+    Bounds,
+    Gamma,
+    Mixture,
+    Nodes,
+    ParameterMean,
+    draw,
+    evaluate,
+    reweight,
+)
 
 Cells: TypeAlias = Float[np.ndarray, "N D"]
 Mask: TypeAlias = Bool[np.ndarray, "N D"]
-Gamma: TypeAlias = tuple[Float[np.ndarray, "S K"], ...]
-"""Latent values of K cells at S nodes, or S draws of them, one array for each parameter."""
 Index: TypeAlias = tuple[Int[np.ndarray, "K"], Int[np.ndarray, "K"]]
 """Rows and outputs of K cells."""
-Bounds: TypeAlias = tuple[Float[np.ndarray, "K"], ...]
-"""Lower and upper bounds of K cells, or an empty tuple."""
 
 MOST_ROWS = 4096
 """Nodes are computed for at most this many rows at once, which bounds the memory."""
@@ -99,12 +104,18 @@ class Prediction:
         names: tuple[str, ...],
         bounds: Observations | None = None,
         sites: TrainingSites | None = None,
+        outputs: tuple[int, ...] | None = None,
     ) -> None:
         # The number of training rows must not decide what is compiled.
         self._posterior = dataclasses.replace(posterior, sites={})
         self._units, self._inputs, self.names = units, inputs, names
-        self._bounds, self._sites = bounds, dict(sites or {})
-        self._outputs = tuple(range(len(names)))
+        self._observed, self._sites = bounds, dict(sites or {})
+        self._outputs = tuple(range(len(names))) if outputs is None else outputs
+        self._likelihoods = [posterior.model.likelihoods[output] for output in self._outputs]
+        nowhere = np.zeros(self.shape, dtype=bool)
+        self._exact = nowhere if bounds is None else bounds.is_exact
+        self._partial = nowhere if bounds is None else bounds.is_share
+        self._bounds = () if bounds is None else (bounds.lower, bounds.upper)
         self._nodes: Any = None
         self._levels: dict[tuple[str, float], Cells] = {}
 
@@ -117,9 +128,9 @@ class Prediction:
         chosen = list(places)
         units = Units(self._units.shift[chosen], self._units.scale[chosen])
         names = tuple(self.names[place] for place in chosen)
-        bounds = None if self._bounds is None else self._bounds.outputs(chosen)
-        some = Prediction(self._posterior, units, self._inputs, names, bounds, self._sites)
-        some._outputs = tuple(self._outputs[place] for place in chosen)
+        bounds = None if self._observed is None else self._observed.outputs(chosen)
+        outputs = tuple(self._outputs[place] for place in chosen)
+        some = Prediction(self._posterior, units, self._inputs, names, bounds, self._sites, outputs)
         some._nodes = self._nodes
         return some
 
@@ -337,12 +348,15 @@ class Prediction:
         else:
             latent = self._draw_nodes(random, count)
         drawn = np.empty((count, *self.shape))
-        if self._bounds is not None:
-            drawn[:] = self._bounds.lower
+        if self._bounds:
+            drawn[:] = self._bounds[0]
         for family, cells in self._by_family(everything, ~self._exact):
             key, own = jax.random.split(key)
             if cells[0].size:
-                gamma, bounds = self._gamma(latent, family, cells), self._bounds_of(cells)
+                gamma, bounds = (
+                    self._gamma(latent, family, cells),
+                    tuple(b[cells] for b in self._bounds),
+                )
                 if self._has_cavity(family):
                     gamma = self._match_marginals(family, cells, bounds, gamma)
                 drawn[:, cells[0], cells[1]] = draw(family, own, gamma, bounds)
@@ -372,19 +386,21 @@ class Prediction:
         wanted[cells[0][bounded], cells[1][bounded]] = True
         mean = [parameter.role for parameter in family.parameters].index("mean")
         parts = [
-            (nodes[mean], weights)
+            (nodes.gamma[mean], nodes.weights)
             for rows in slices(len(self._inputs), MOST_ROWS)
-            for _, _, nodes, weights, _ in self._mixtures(rows, wanted)
+            for _, nodes in self._mixtures(rows, wanted)
         ]
         nodes, weights = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         order = np.argsort(nodes, axis=0, kind="stable")
         nodes, weights = (np.take_along_axis(a, order, axis=0) for a in (nodes, weights))
         levels = ndtri(np.clip(np.cumsum(weights, axis=0) - 0.5 * weights, 1e-15, 1 - 1e-15))
         centre, spread = (
-            self._gamma({role: v[None] for role, v in part.items()}, family, cells)[mean][0]
+            self._gamma({role: v[None] for role, v in part.items()}, family, cells)[mean][
+                0, bounded
+            ]
             for part in self.latent()
         )
-        normal = ((gamma[mean] - centre) / spread)[:, bounded]
+        normal = (gamma[mean][:, bounded] - centre) / spread
         matched = gamma[mean].copy()
         matched[:, bounded] = np.stack(
             [np.interp(*each) for each in zip(normal.T, levels.T, nodes.T, strict=True)], axis=1
@@ -403,38 +419,36 @@ class Prediction:
         arguments = tuple(np.broadcast_to(a, self.shape) for a in arguments)
         found = np.zeros((results, *self.shape))
         skipped = self._exact & skip_exact
-        if self._bounds is not None:
-            found[0] = np.where(skipped, self._bounds.lower, 0.0)
+        if self._bounds:
+            found[0] = np.where(skipped, self._bounds[0], 0.0)
         for rows in slices(len(self._inputs), MOST_ROWS):
-            for family, cells, gamma, weights, bounds in self._mixtures(rows, ~skipped):
-                own = tuple(a[cells] for a in arguments)
-                found[:, *cells] = evaluate(family, gamma, weights, bounds, query, own)
+            for cells, nodes in self._mixtures(rows, ~skipped):
+                found[:, *cells] = evaluate(nodes, query, *(a[cells] for a in arguments))
         return found
 
-    def _mixtures(
-        self, rows: slice, wanted: Mask
-    ) -> Iterator[tuple[Likelihood, Index, Gamma, Float[np.ndarray, "S #K"], Bounds]]:
-        """Yield the wanted cells of some rows by family, with nodes, weights and bounds."""
+    def _mixtures(self, rows: slice, wanted: Mask) -> Iterator[tuple[Index, Nodes]]:
+        """Yield the wanted cells of some rows, family by family, and their nodes."""
         if not wanted[rows].any():
             return
-        latent, prior = self._nodes_of(rows)
+        latent, weights = self._nodes_of(rows)
         for family, cells in self._by_family(rows, wanted):
             if cells[0].size:
                 gamma = self._gamma(latent, family, (cells[0] - rows.start, cells[1]))
-                weights, bounds = prior[:, None], self._bounds_of(cells)
-                if self._has_cavity(family):
-                    weights = reweight(family, gamma, weights, bounds)
-                yield family, cells, gamma, weights, bounds
+                bounds = tuple(bound[cells] for bound in self._bounds)
+                nodes = Nodes(family, gamma, weights[:, None], bounds)
+                yield cells, reweight(nodes) if self._has_cavity(family) else nodes
 
     def _by_family(self, rows: slice, wanted: Mask) -> Iterator[tuple[Likelihood, Index]]:
         """Yield each family that some rows have, and its wanted cells.
 
         The cells of a likelihood of which a random share was counted are a family of their own.
         """
-        partial = np.zeros(self.shape, bool) if self._bounds is None else self._bounds.is_share
         for likelihood in dict.fromkeys(self._likelihoods):
             same = np.array([other == likelihood for other in self._likelihoods])
-            for family, kind in ((likelihood, ~partial), (PartialCount(likelihood), partial)):
+            for family, kind in (
+                (likelihood, ~self._partial),
+                (PartialCount(likelihood), self._partial),
+            ):
                 cells = same & kind[rows]
                 if cells.any():
                     row, output = np.nonzero(cells & wanted[rows])
@@ -480,19 +494,6 @@ class Prediction:
             lambda a: np.pad(np.asarray(a)[:, rows], ((0, 0), (0, room), (0, 0))), self._sites
         )
         return pad(self._inputs[rows], room), sites
-
-    @property
-    def _likelihoods(self) -> list[Likelihood]:
-        return [self._posterior.model.likelihoods[output] for output in self._outputs]
-
-    @property
-    def _exact(self) -> Mask:
-        return np.zeros(self.shape, bool) if self._bounds is None else self._bounds.is_exact
-
-    def _bounds_of(self, cells: Index) -> Bounds:
-        return (
-            () if self._bounds is None else (self._bounds.lower[cells], self._bounds.upper[cells])
-        )
 
     def _has_cavity(self, family: Likelihood) -> bool:
         """Whether the nodes of training cells are those of the cavity, to be reweighted."""
