@@ -20,7 +20,7 @@ from censored_gp.model.starting_values import (
     starting_model,
     starting_models,
 )
-from censored_gp.prediction.predictive import central
+from censored_gp.prediction.predictive import central_interval
 
 
 def hours(count, step=1, start="2024-03-01T00"):
@@ -229,7 +229,7 @@ def test_what_a_censored_count_was_is_what_its_like_are_above_its_bound():
     drawn = found.sample(4000, random_state=0)
     for own, its in (
         ((found.mean, found.std, *found.interval(0.9)), 0.05),
-        ((drawn.mean(), drawn.std(), *central(drawn, 0.9)), 0.1),
+        ((drawn.mean(), drawn.std(), *central_interval(drawn, 0.9)), 0.1),
     ):
         np.testing.assert_allclose(
             [np.ravel(each)[0] for each in own], [mean, std, low, high], rtol=its

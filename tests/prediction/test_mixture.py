@@ -7,7 +7,7 @@ import pytest
 
 from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial
 from censored_gp.likelihoods.partial import PartialCount
-from censored_gp.prediction.mixture import Mixture, answers
+from censored_gp.prediction.mixture import Mixture, Nodes, evaluate
 from support.quick import quick
 
 INF = np.inf
@@ -18,13 +18,13 @@ LEVELS = (0.001, 0.05, 0.5, 0.95)
 def cut(family, theta, lower, upper):
     """One mixture of three components for every pair of bounds."""
     each = tuple(jnp.broadcast_to(jnp.asarray(t)[:, None], (3, len(lower))) for t in theta)
-    return Mixture(family, each, jnp.asarray(MASS), jnp.asarray(lower), jnp.asarray(upper))
+    return Mixture(family, each, jnp.asarray(MASS), (jnp.asarray(lower), jnp.asarray(upper)))
 
 
 def found(mixture):
     """Quantiles at all levels, and the lower tails there by the exact way."""
     quantiles = np.stack(
-        [QUANTILES(mixture, jnp.full(mixture.lower.shape, level)) for level in LEVELS]
+        [QUANTILES(mixture, jnp.full(mixture.bounds[0].shape, level)) for level in LEVELS]
     )
     return quantiles, np.stack([below(mixture, q) for q in quantiles])
 
@@ -95,7 +95,8 @@ def test_bounds_of_one_side_have_the_moments_that_they_have_beside_others(family
         between = np.array([*np.full(5, -INF), 1.0]), np.array([*near[:-1], 5.0])
     with jax.enable_x64(True):
         alone, beside = (
-            answers(family, gamma, MASS, each, Mixture.moments, ()) for each in (bounds, between)
+            evaluate(Nodes(family, gamma, MASS, each), Mixture.moments)
+            for each in (bounds, between)
         )
     # Far out a variance is what squares of rounded numbers leave.
     np.testing.assert_allclose(np.array(alone)[:, :-1], np.array(beside)[:, :-1], rtol=1e-7)

@@ -1,4 +1,4 @@
-"""Predictions: one mixture, many questions; their answers must agree with each other."""
+"""The posterior predictive: moments, quantiles, probabilities and draws agree with each other."""
 
 import functools
 import math
@@ -15,10 +15,8 @@ from censored_gp.inference import natural
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.model.model import Units
-from censored_gp.prediction import metrics
-from censored_gp.prediction import predictive as nodes
-from censored_gp.prediction import predictive as predict
-from censored_gp.prediction.predictive import Prediction, central
+from censored_gp.prediction import metrics, predictive
+from censored_gp.prediction.predictive import Prediction, central_interval
 from support import small
 
 UNITS = Units(np.array([10.0, 0.0]), np.array([2.0, 1.0]))
@@ -97,7 +95,7 @@ def test_intervals_of_draws_are_those_of_what_they_are_drawn_from():
     """At rates at which the lower end is nought, just above it, and far from it."""
     rates = np.array([0.1, 0.8, 2.5, 3.5, 40.0])
     drawn = np.random.default_rng(0).poisson(rates, size=(200_000, 5))[:, :, None]
-    low, high = central(drawn.astype(float), 0.9)
+    low, high = central_interval(drawn.astype(float), 0.9)
     start = stats.poisson(rates).ppf(0.05)
     np.testing.assert_array_equal(low[:, 0], start)
     level = 0.9 + stats.poisson(rates).cdf(start - 1.0)
@@ -106,7 +104,7 @@ def test_intervals_of_draws_are_those_of_what_they_are_drawn_from():
 
 @pytest.mark.parametrize(("count", "probability"), [(40, 0.95), (40, 0.7), (10, 0.9), (3, 1e-13)])
 def test_rounding_does_not_make_one_draw_more_of_an_interval(count, probability):
-    low, high = central(np.arange(1.0, count + 1)[:, None, None], probability)
+    low, high = central_interval(np.arange(1.0, count + 1)[:, None, None], probability)
     left_out = (1 - Fraction(str(probability))) / 2
     assert low == max(1, math.ceil(count * left_out))
     assert high - low + 1 == max(1, math.ceil(count * Fraction(str(probability))))
@@ -116,15 +114,17 @@ def test_intervals_of_continuous_draws_are_their_quantiles():
     drawn = np.random.default_rng(0).normal(size=(1000, 3, 1))
     ends = np.quantile(drawn, [0.05, 0.95], axis=0, method="inverted_cdf")
     order = np.sort(drawn, axis=0)
-    for found, expected in zip(central(drawn, 0.9), ends, strict=True):
+    for found, expected in zip(central_interval(drawn, 0.9), ends, strict=True):
         places = [np.searchsorted(order[:, k, 0], (found[k, 0], expected[k, 0])) for k in range(3)]
         assert np.max(np.abs(np.diff(places))) <= 1
 
 
 def test_quantiles_are_remembered_but_not_given_away(prediction, monkeypatch):
     asked = []
-    ask = prediction._answer
-    monkeypatch.setattr(prediction, "_answer", lambda *a, **k: [asked.append(1), ask(*a, **k)][1])
+    honest = prediction._evaluate
+    monkeypatch.setattr(
+        prediction, "_evaluate", lambda *a, **k: [asked.append(1), honest(*a, **k)][1]
+    )
     once = prediction.quantile(0.71)
     before = once.copy()
     once += 1.0
@@ -133,7 +133,7 @@ def test_quantiles_are_remembered_but_not_given_away(prediction, monkeypatch):
     for level in np.linspace(0.1, 0.9, 9):
         prediction.quantile(level)
     assert len(asked) <= 10
-    assert len(prediction._found) <= 8, "memory is bounded"
+    assert len(prediction._levels) <= 8, "memory is bounded"
     np.testing.assert_array_equal(prediction.quantile([0.71])[0], before)
 
 
@@ -246,6 +246,27 @@ def test_cells_drawn_on_their_own_have_the_moments_too(prediction, monkeypatch):
     np.testing.assert_allclose(drawn.std(axis=0), prediction.std, rtol=0.05)
 
 
+def test_many_draws_are_made_part_by_part(prediction, monkeypatch):
+    monkeypatch.setattr(predictive, "MOST_DRAWN", 50)
+    sizes, honest = [], prediction._sample
+    monkeypatch.setattr(
+        prediction, "_sample", lambda count, *own: (sizes.append(count), honest(count, *own))[1]
+    )
+    drawn = prediction.sample(12, 0)
+    assert drawn.shape == (12, 5, 2)
+    assert sizes == [4, 4, 4]
+    assert len(set(drawn[:, 0, 0])) == 12
+    parts = list(prediction.sample_in_chunks(11, 0))
+    assert [len(part) for part in parts] == [4, 4, 3]
+    np.testing.assert_array_equal(np.concatenate(parts), drawn[:11])
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5])
+def test_a_number_of_draws_that_is_none_is_refused(prediction, count):
+    with pytest.raises(ValueError, match="positive integer"):
+        prediction.sample(count)
+
+
 def test_samples_follow_their_seed(prediction):
     first, again, other = (prediction.sample(4000, random_state=s) for s in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
@@ -269,9 +290,9 @@ def test_parameters_and_latent_functions(prediction, posterior):
 
 def test_latent_functions_of_any_number_of_rows_share_a_program(prediction, posterior, monkeypatch):
     shapes = []
-    honest = predict._latent
+    honest = predictive._latent_at
     monkeypatch.setattr(
-        predict, "_latent", lambda p, x, seen: (shapes.append(x.shape), honest(p, x, seen))[1]
+        predictive, "_latent_at", lambda p, x, seen: (shapes.append(x.shape), honest(p, x, seen))[1]
     )
     monkeypatch.setattr("censored_gp.prediction.predictive.MOST_ROWS", 3)
     whole, _ = prediction.latent()
@@ -339,12 +360,12 @@ def test_nodes_of_few_rows_are_computed_once_for_all_questions(
 ):
     monkeypatch.setattr("censored_gp.prediction.predictive.MOST_ROWS", most_rows)
     monkeypatch.setattr("censored_gp.prediction.predictive.MOST_KEPT", most_kept)
-    calls, compute = [], nodes._nodes
-    monkeypatch.setattr(nodes, "_nodes", lambda *own: calls.append(1) or compute(*own))
+    calls, compute = [], predictive._nodes_at
+    monkeypatch.setattr(predictive, "_nodes_at", lambda *own: calls.append(1) or compute(*own))
     asked = Prediction(posterior, UNITS, NEW, NAMES)
     mean, above, again = asked.mean, asked.cdf(asked.mean), asked.cdf(asked.mean + 1.0)
     assert len(calls) == times
-    assert (asked._kept[0] is not None) is (times == 1), "what is not used again is not kept"
+    assert (asked._nodes is not None) is (times == 1), "what is not used again is not kept"
     np.testing.assert_allclose(mean, prediction.mean, rtol=1e-12)
     np.testing.assert_allclose(above, prediction.cdf(mean), rtol=1e-12)
     assert np.all(again > above)

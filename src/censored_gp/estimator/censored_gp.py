@@ -37,7 +37,7 @@ from censored_gp.inference.result import Progress, silent
 from censored_gp.model.compilation import float64, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models
-from censored_gp.prediction.predictive import MOST_ROWS, Prediction, draws
+from censored_gp.prediction.predictive import MOST_ROWS, Prediction
 
 Cells = Float[np.ndarray, "N D"]
 
@@ -407,7 +407,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (100, 2)
         """
         prediction, rows = self._asked(X)
-        drawn = draws(prediction, n, settings.seed_of(random_state, self.random_state))
+        drawn = prediction.sample(n, settings.seed_of(random_state, self.random_state))
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
     def sample_prior(self, X: Any, n: int = 1, random_state: Any = None) -> Any:

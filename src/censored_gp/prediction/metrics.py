@@ -3,33 +3,25 @@
 Every function takes the truth as an array, in which NaN means unknown and is left out, or as
 `Observations`, of which a cell may be known only up to an interval `[lower, upper]`. What a score
 means for such a cell is said in its docstring; for an exact cell it is the textbook score.
-Missing cells never count, nor do those of which a random share was, or may have been, counted;
-other known ones always do: a truth that the prediction holds impossible makes the NLPD infinite.
+Missing cells never count, nor do those of which only a random share was counted. Every other cell
+counts: a truth of predictive probability zero makes the NLPD infinite.
 Functions that end in `_cells` give one figure per cell, NaN where nothing is known; the others give
 one figure, or one per output with `per_output=True`.
+
+A predictive distribution is a `Prediction`, or any object with `names`, `discrete`, `mean`,
+`quantile(p)`, `interval(probability)`, `cdf(y)` and `log_probability(lower, upper)` like its own.
+For `mae`, `rmse` and `r2` an array of predicted values will do.
 
 >>> from censored_gp import Observations, metrics
 >>> metrics.mae([2.0, 3.0], Observations.from_flags([1.0, 5.0], [0, 1]))
 1.5
-
-The integral behind the continuous ranked probability score, for any distribution with a cdf.
-
-`∫_{low}^{left} F(x)² dx + ∫_{right}^{high} (1 - F(x))² dx`, elementwise over N rows and D outputs.
-The range is cut at quantiles and at the bounds, so that every panel is smooth and as wide as its
-part of the distribution. A panel takes a Gauss-Legendre rule, or for outputs that are whole
-numbers, whose F is a step function, a sum. It takes at most 84 calls of the cdf. Relative
-errors seen: 1e-8 for a Gaussian and a Poisson, 2e-5 for a log-normal of log scale 1.5, 4e-4 for a
-Student-t of 1.5 degrees of freedom and for a negative binomial of mean 50 and dispersion 20.
-
-What scores are made of: the truth as far as it is known, errors, and means over known cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from math import factorial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Float
@@ -37,67 +29,154 @@ from jaxtyping import ArrayLike, Bool, Float
 from censored_gp.data.observations import Observations
 
 Cells: TypeAlias = Float[np.ndarray, "N D"]
-
-
-Bounds: TypeAlias = tuple[Float[ArrayLike, "*#N"], Float[ArrayLike, "*#N"]]
-
+Mask: TypeAlias = Bool[np.ndarray, "N D"]
+Rule: TypeAlias = tuple[Float[np.ndarray, "S N D"], Float[np.ndarray, "S N D"]]
+Limits: TypeAlias = tuple[Float[ArrayLike, "*#N"], Float[ArrayLike, "*#N"]]
+PerOutput: TypeAlias = Any  # a float, or a Float[np.ndarray, " D"] with per_output=True
+Truth: TypeAlias = Any  # Observations, or anything numpy reads as an (N,) or (N, D) array
 
 PANEL_NODES = 7
-
-
-FIRST_COUNTS = (7, 40, 250)
-
-
+"""Each panel of the CRPS integral takes a quadrature rule of this many nodes."""
 PANEL_PROBABILITIES = (1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-4)
-"""Where the range is cut. Beyond the first and the last the integrand is below 1e-8."""
+"""The CRPS integral is cut into panels at these quantiles. Beyond them it is below 1e-8."""
+FIRST_COUNTS = (7, 40, 250)
+"""For counts it is also cut this far above the first quantile, where no polynomial follows F."""
 
 
-def crps_integral(
-    cdf: Callable[[Float[np.ndarray, "N D"]], Float[np.ndarray, "N D"]],
-    quantiles: Float[np.ndarray, "P N D"],
-    discrete: Bool[np.ndarray, " D"],
-    known: tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]],
-    within: Bounds = (-np.inf, np.inf),
-) -> Float[np.ndarray, "N D"]:
-    """Return `∫ (F(x) - 1{y <= x})² dx` over the x where the indicator is known.
+def nlpd(
+    prediction: Any, truth: Truth, *, per_point: bool = False, per_output: bool = False
+) -> PerOutput:
+    """Negative log predictive density, the paper's sum `-Σ log p(y)`.
 
-    That is below `known[0]` and from `known[1]` on, and between the limits `within`;
-    `quantiles` are those at `PANEL_PROBABILITIES`.
+    A censored cell contributes `-log P(lower <= Y <= upper)`. A cell that the prediction holds
+    impossible (a negative count, say) makes the sum infinite. With `per_point` the sum is
+    divided by the number of known cells.
+
+    >>> found = model.predict_distribution([[2.5]])
+    >>> from censored_gp import Observations
+    >>> print(f"{nlpd(found, [[3.0]]):.1f}, {nlpd(found, Observations.from_flags([3.0], [1])):.2f}")
+    1.5, 0.04
     """
-    low, high = np.asarray(within[0], float), np.asarray(within[1], float)
-    left, right = np.minimum(known[0], high), np.maximum(known[1], low)
-    total = np.zeros_like(left)
-    for start, stop in pairwise(_edges(quantiles, discrete, left, right, low, high)):
+    known = _bounds(truth, prediction)[2]
+    return (_mean if per_point else _sum)(nlpd_cells(prediction, truth), known, per_output)
+
+
+def nlpd_cells(prediction: Any, truth: Truth) -> Float[np.ndarray, "N D"]:
+    """Return the terms of `nlpd`, one per cell.
+
+    >>> found = model.predict_distribution([[2.5]])
+    >>> nlpd_cells(found, [[3.0]]).round(1)
+    array([[1.5]])
+    """
+    lower, upper, known = _bounds(truth, prediction)
+    return np.where(known, -prediction.log_probability(lower, upper), np.nan)
+
+
+def mae(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
+    """Mean absolute error of the predictive mean, or of an array: `mean |ŷ - y|`.
+
+    For a censored cell the error is the distance to its interval, the least it can have been:
+    the figure is then a lower bound of the error against the truth.
+
+    >>> mae([2.0, 5.0], [1.0, 3.0])
+    1.5
+    >>> from censored_gp import Observations
+    >>> mae([2.0, 5.0], Observations.from_flags([1.0, 3.0], [0, 1]))
+    0.5
+    """
+    errors, known = _errors(prediction, truth)
+    return _mean(np.abs(errors), known, per_output)
+
+
+def rmse(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
+    """Root mean squared error `sqrt(mean (ŷ - y)²)`, with the errors that `mae` has.
+
+    >>> rmse([4.0, 5.0], [1.0, 1.0]) == 12.5**0.5
+    True
+    """
+    errors, known = _errors(prediction, truth)
+    root = np.sqrt(_mean(errors**2, known, per_output))
+    return root if per_output else float(root)
+
+
+def _errors(prediction: Any, truth: Truth) -> tuple[Cells, Mask]:
+    """Return the signed distance of the point prediction from the interval of each known cell."""
+    point, (lower, upper, known) = _point(prediction), _bounds(truth, prediction)
+    return np.where(known, point - np.clip(point, lower, upper), np.nan), known
+
+
+def r2(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
+    """Coefficient of determination `1 - Σ (y - ŷ)² / Σ (y - ȳ)²` per output, or their mean.
+
+    Only exact cells count, because a variance needs values. It is NaN for an output whose
+    exact cells are fewer than two or all equal.
+
+    >>> r2([1.0, 2.0, 2.0], [1.0, 2.0, 3.0])
+    0.5
+    """
+    y, upper, known = _bounds(truth, prediction)
+    exact = known & (y == upper)
+    left = _sum((y - _point(prediction)) ** 2, exact, True)
+    total = _sum((y - _mean(y, exact, True)) ** 2, exact, True)
+    values = np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
+    return values if per_output else _mean(values, total > 0, False)
+
+
+def crps(
+    prediction: Any, truth: Truth, *, within: Limits | None = None, per_output: bool = False
+) -> PerOutput:
+    """Continuous ranked probability score, the mean of `∫ (F(x) - 1{y <= x})² dx`.
+
+    For a censored cell the integral runs over the x where the indicator is known:
+    `∫_{x < lower} F(x)² dx + ∫_{x >= upper} (1 - F(x))² dx`. That alone is not a proper score,
+    because cells seen exactly are still scored beyond the limits that hid the others. Where the
+    limits of all cells are known, pass them as `within = (low, high)`: every cell is then scored
+    between them only (threshold-weighted CRPS), which is proper.
+
+    >>> found = model.predict_distribution([[2.5]])
+    >>> crps(found, [[3.6]]) < crps(found, [[3.0]]) < crps(found, [[2.0]])
+    True
+    """
+    cells = crps_cells(prediction, truth, within=within)
+    return _mean(cells, _bounds(truth, prediction)[2], per_output)
+
+
+def crps_cells(
+    prediction: Any, truth: Truth, *, within: Limits | None = None
+) -> Float[np.ndarray, "N D"]:
+    """Return the terms of `crps`, one per cell: `∫ F(x)² dx` on the left, `∫ (1 - F(x))² dx` after.
+
+    The range is cut at quantiles and at the bounds, so that each panel is smooth and as wide as its
+    part of the distribution. A panel takes a Gauss-Legendre rule, or for counts, whose F is a step
+    function, a sum. It takes at most 84 calls of the cdf. Relative errors: 1e-8 for a Gaussian and
+    a Poisson, 2e-5 for a log-normal of log scale 1.5, 4e-4 for a Student-t of 1.5 degrees of
+    freedom and for a negative binomial of mean 50 and dispersion 20.
+
+    >>> found = model.predict_distribution([[2.5]])
+    >>> crps_cells(found, [[3.6]]).round(1)
+    array([[0.1]])
+    """
+    lower, upper, known = _bounds(truth, prediction)
+    low, high = (np.asarray(limit, float) for limit in within or (-np.inf, np.inf))
+    left, right = np.minimum(lower, high), np.maximum(upper, low)
+    total, discrete = np.zeros_like(left), np.asarray(prediction.discrete)
+    quantiles = prediction.quantile(list(PANEL_PROBABILITIES))
+    first, last = quantiles[0], quantiles[-1]
+    ends = [np.where(np.isfinite(end), end, first) for end in (left, right)]
+    ends += [np.where(discrete, np.minimum(first + n, last), first) for n in FIRST_COUNTS]
+    edges = np.clip(np.sort(np.concatenate([quantiles, ends]), axis=0), low, high)
+    for start, stop in pairwise(np.where(discrete, np.ceil(edges), edges)):
         is_left, is_right = stop <= left, start >= right
         nodes, weights = _panel_rule(start, stop, discrete)
         for node, weight in zip(nodes, weights * (is_left | is_right), strict=True):
             # A call of the cdf is dear, and many nodes of narrow sums go unused.
             if np.any(weight):
-                below = cdf(node)
+                below = prediction.cdf(node)
                 total += weight * np.where(is_left, below, 1 - below) ** 2
-    return total
+    return np.where(known, total, np.nan)
 
 
-def _edges(
-    quantiles: Float[np.ndarray, "P N D"],
-    discrete: Bool[np.ndarray, " D"],
-    left: Cells,
-    right: Cells,
-    low: Float[np.ndarray, "*#N"],
-    high: Float[np.ndarray, "*#N"],
-) -> Float[np.ndarray, "P N D"]:
-    """Return the sorted ends of the panels: quantiles and bounds, inside the limits."""
-    first, last = quantiles[0], quantiles[-1]
-    ends = [np.where(np.isfinite(end), end, first) for end in (left, right)]
-    # Counts pile up at nought, where no polynomial follows F: take the first ones singly.
-    ends += [np.where(discrete, np.minimum(first + n, last), first) for n in FIRST_COUNTS]
-    edges = np.clip(np.sort(np.concatenate([quantiles, ends]), axis=0), low, high)
-    return np.where(discrete, np.ceil(edges), edges)
-
-
-def _panel_rule(
-    start: Cells, stop: Cells, discrete: Bool[np.ndarray, " D"]
-) -> tuple[Float[np.ndarray, "S N D"], Float[np.ndarray, "S N D"]]:
+def _panel_rule(start: Cells, stop: Cells, discrete: Bool[np.ndarray, " D"]) -> Rule:
     """Return nodes and weights for the integral over `[start, stop)` of a smooth or a step F."""
     t, w = np.polynomial.legendre.leggauss(PANEL_NODES)
     half = (stop - start) / 2
@@ -108,9 +187,7 @@ def _panel_rule(
     return nodes, weights
 
 
-def _lattice_rule(
-    start: Cells, stop: Cells
-) -> tuple[Float[np.ndarray, "S N D"], Float[np.ndarray, "S N D"]]:
+def _lattice_rule(start: Cells, stop: Cells) -> Rule:
     """Return whole-number nodes and weights for the sum over `start, start + 1, ..., stop - 1`.
 
     With fewer counts than nodes it is the sum itself. Else the nodes are equally spaced, and the
@@ -134,129 +211,12 @@ def _lattice_moments(width: Cells) -> Float[np.ndarray, "N D S"]:
 
     By the Euler-Maclaurin formula for midpoints, which ends, and so is exact, for a power.
     """
-    h = 2 / width
-    coefficients = (1.0, -1 / 24, 7 / 5760, -31 / 967680)
-
-    def moment(m: int) -> Float[np.ndarray, "N D"]:
-        terms = (
-            2 * c * h ** (2 * j - 1) * factorial(m) / factorial(m - 2 * j + 1)
-            for j, c in enumerate(coefficients)
-            if 2 * j <= m
-        )
-        return sum(terms, np.zeros_like(h)) if m % 2 == 0 else np.zeros_like(h)
-
-    return np.stack([moment(m) for m in range(PANEL_NODES)], axis=-1)
-
-
-PerOutput: TypeAlias = Any  # a float, or a Float[np.ndarray, " D"] with per_output=True
-
-
-Truth: TypeAlias = Any  # Observations, or anything numpy reads as an (N,) or (N, D) array
-
-
-def read_truth(truth: Truth, like: Cells) -> tuple[Cells, Cells, Bool[np.ndarray, "N D"]]:
-    """Return the bounds of the truth, infinite where it is unknown, and where it is known."""
-    if isinstance(truth, Observations):
-        # P(Y >= v) is not the probability that v was counted.
-        lower, upper = np.where(truth.is_share, -np.inf, truth.lower), truth.upper
-    else:
-        values = as_columns(truth)
-        lower = np.where(np.isnan(values), -np.inf, values)
-        upper = np.where(np.isnan(values), np.inf, values)
-    if lower.shape != like.shape:
-        raise ValueError(
-            f"The truth has shape {lower.shape} but the prediction has shape {like.shape}: "
-            "give one row per predicted row and one column per output."
-        )
-    return lower, upper, np.isfinite(lower) | np.isfinite(upper)
-
-
-def known_cells(prediction: Any, truth: Truth) -> Bool[np.ndarray, "N D"]:
-    """Return where something is known of the truth."""
-    return read_truth(truth, point_of(prediction))[2]
-
-
-def as_columns(values: Any) -> Cells:
-    """Return an array of numbers with one column per output."""
-    array = np.asarray(values, float)
-    return array[:, None] if array.ndim == 1 else array
-
-
-def point_of(prediction: Any) -> Cells:
-    """Return the predictive mean, or the array itself where the prediction is an array."""
-    mean = getattr(prediction, "mean", None)
-    # Arrays and data frames have a mean too, but theirs is a method.
-    return as_columns(prediction if mean is None or callable(mean) else mean)
-
-
-def errors_of(prediction: Any, truth: Truth) -> Cells:
-    """Return the signed distance of the point prediction from the interval of each known cell."""
-    point = point_of(prediction)
-    lower, upper, known = read_truth(truth, point)
-    return np.where(known, point - np.clip(point, lower, upper), np.nan)
-
-
-def sum_of(cells: Cells, known: Bool[np.ndarray, "N D"], per_output: bool) -> PerOutput:
-    """Return the sum over what is known, where it may be infinite or NaN and then shows."""
-    total = np.where(known, cells, 0.0).sum(axis=0 if per_output else None)
-    return total if per_output else float(total)
-
-
-def mean_of(cells: Cells, known: Bool[np.ndarray, "N D"], per_output: bool) -> PerOutput:
-    """Return the mean of the known cells; NaN, without a warning, where there is none."""
-    count = known.sum(axis=0 if per_output else None)
-    total = sum_of(cells, known, per_output)
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return mean if per_output else float(mean)
-
-
-Limits: TypeAlias = tuple[Float[ArrayLike, "*#N"], Float[ArrayLike, "*#N"]]
-
-
-class Distribution(Protocol):
-    """What a score asks of a predictive distribution over N rows and D outputs.
-
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> found = model.predict_distribution([[2.5]])
-    >>> found.discrete, found.mean.shape, found.quantile([0.1, 0.9]).shape
-    (array([False]), (1, 1), (2, 1, 1))
-    """
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The outputs' names."""
-        ...
-
-    @property
-    def discrete(self) -> Bool[np.ndarray, " D"]:
-        """Which outputs take whole numbers only."""
-        ...
-
-    @property
-    def mean(self) -> Float[np.ndarray, "N D"]:
-        """The predictive mean."""
-        ...
-
-    def quantile(self, p: Any, /) -> Float[np.ndarray, "P N D"]:
-        """The quantiles at a list of P probabilities."""
-        ...
-
-    def interval(
-        self, probability: float, /
-    ) -> tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]]:
-        """Both ends of the central interval that holds the output with a probability."""
-        ...
-
-    def cdf(self, y: Float[np.ndarray, "N D"], /) -> Float[np.ndarray, "N D"]:
-        """P(Y <= y)."""
-        ...
-
-    def log_probability(
-        self, lower: Float[np.ndarray, "N D"], upper: Float[np.ndarray, "N D"], /
-    ) -> Float[np.ndarray, "N D"]:
-        """log P(lower <= Y <= upper); the log density where the two are equal."""
-        ...
+    h, moments = 2 / width, np.zeros((*width.shape, PANEL_NODES))
+    for m in range(0, PANEL_NODES, 2):
+        for j, c in enumerate((1.0, -1 / 24, 7 / 5760, -31 / 967680)[: m // 2 + 1]):
+            ratio = factorial(m) / factorial(m - 2 * j + 1)
+            moments[..., m] += 2 * c * h ** (2 * j - 1) * ratio
+    return moments
 
 
 class Coverage(NamedTuple):
@@ -271,6 +231,46 @@ class Coverage(NamedTuple):
     expected: PerOutput
 
 
+def coverage(
+    prediction: Any, truth: Truth, level: float = 0.9, *, per_output: bool = False
+) -> Coverage:
+    """Share of the truth inside the central prediction interval `[a, b]` of the given level.
+
+    An exact cell is inside or not. A censored one is surely inside if all of its interval is,
+    surely outside if none is, and else open. `lower` counts the sure ones, `upper` the open ones
+    too, and `expected` counts an open one as `P(a <= Y <= b | lower <= Y <= upper)` under the
+    prediction, which comes out near the level if the prediction is calibrated (of counts, both
+    ends of whose intervals count in full, somewhat above it).
+
+    >>> found = model.predict_distribution([[2.5]])
+    >>> coverage(found, [[3.5]]).expected, coverage(found, [[9.0]]).expected
+    (1.0, 0.0)
+    """
+    cells, known = _coverage_cells(prediction, truth, level), _bounds(truth, prediction)[2]
+    return Coverage(*(_mean(share, known, per_output) for share in cells))
+
+
+def _coverage_cells(prediction: Any, truth: Truth, level: float) -> tuple[Cells, ...]:
+    """Return per cell whether it is surely, possibly and how probably inside the interval."""
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must be between 0 and 1, got {level}.")
+    lower, upper, known = _bounds(truth, prediction)
+    a, b = prediction.interval(level)
+    sure = (lower >= a) & (upper <= b)
+    possible = sure | ((upper >= a) & (lower <= b))
+    # One shared point has no probability for a continuous output, though it has a density.
+    start, stop = np.maximum(lower, a), np.minimum(upper, b)
+    open_ = possible & ~sure & ((stop > start) | prediction.discrete)
+    inner = prediction.log_probability(
+        *(np.where(open_, e, w) for e, w in ((start, lower), (stop, upper)))
+    )
+    whole = prediction.log_probability(lower, upper)
+    # A cell that cannot be has no share in anything: it is outside.
+    share = np.exp(np.minimum(inner - np.where(whole == -np.inf, np.inf, whole), 0.0))
+    expected = np.where(open_, share, sure)
+    return tuple(np.where(known, x, np.nan) for x in (sure, possible, expected))
+
+
 class PIT(NamedTuple):
     """Probability integral transform of every cell, an interval `[lower, upper]` of [0, 1].
 
@@ -282,7 +282,7 @@ class PIT(NamedTuple):
     lower: Cells
     upper: Cells
 
-    def mid(self) -> Float[np.ndarray, "N D"]:
+    def mid(self) -> Cells:
         """Return the middle of each interval: the mid-PIT of discrete outputs."""
         return (self.lower + self.upper) / 2
 
@@ -312,232 +312,24 @@ class PIT(NamedTuple):
         return float(np.abs(self.cdf(u) - u).max())
 
 
-def nlpd(
-    prediction: Distribution, truth: Truth, *, per_point: bool = False, per_output: bool = False
-) -> PerOutput:
-    """Negative log predictive density, the paper's sum `-Σ log p(y)`.
-
-    A censored cell contributes `-log P(lower <= Y <= upper)`. A cell that the prediction holds
-    impossible (a negative count, say) makes the sum infinite. With `per_point` the sum is
-    divided by the number of known cells.
-
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> found = model.predict_distribution([[2.5]])
-    >>> from censored_gp import Observations
-    >>> print(f"{nlpd(found, [[3.0]]):.1f}, {nlpd(found, Observations.from_flags([3.0], [1])):.2f}")
-    1.5, 0.04
-    """
-    cells, known = nlpd_cells(prediction, truth), known_cells(prediction, truth)
-    return (mean_of if per_point else sum_of)(cells, known, per_output)
-
-
-def nlpd_cells(prediction: Distribution, truth: Truth) -> Float[np.ndarray, "N D"]:
-    """Return the terms of `nlpd`, one per cell.
-
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> found = model.predict_distribution([[2.5]])
-    >>> nlpd_cells(found, [[3.0]]).round(1)
-    array([[1.5]])
-    """
-    lower, upper, known = read_truth(truth, prediction.mean)
-    return np.where(known, -prediction.log_probability(lower, upper), np.nan)
-
-
-def mae(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
-    """Mean absolute error of the predictive mean, or of an array: `mean |ŷ - y|`.
-
-    For a censored cell the error is the distance to its interval, the least it can have been:
-    the figure is then a lower bound of the error against the truth.
-
-    >>> mae([2.0, 5.0], [1.0, 3.0])
-    1.5
-    >>> from censored_gp import Observations
-    >>> mae([2.0, 5.0], Observations.from_flags([1.0, 3.0], [0, 1]))
-    0.5
-    """
-    errors = np.abs(errors_of(prediction, truth))
-    return mean_of(errors, known_cells(prediction, truth), per_output)
-
-
-def rmse(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
-    """Root mean squared error `sqrt(mean (ŷ - y)²)`, with the errors that `mae` has.
-
-    >>> rmse([4.0, 5.0], [1.0, 1.0]) == 12.5**0.5
-    True
-    """
-    squared = mean_of(errors_of(prediction, truth) ** 2, known_cells(prediction, truth), per_output)
-    return np.sqrt(squared) if per_output else float(np.sqrt(squared))
-
-
-def r2(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
-    """Coefficient of determination `1 - Σ (y - ŷ)² / Σ (y - ȳ)²` per output, or their mean.
-
-    Only exact cells count, because a variance needs values. It is NaN for an output whose
-    exact cells are fewer than two or all equal.
-
-    >>> r2([1.0, 2.0, 2.0], [1.0, 2.0, 3.0])
-    0.5
-    """
-    point = point_of(prediction)
-    y, upper, known = read_truth(truth, point)
-    exact = known & (y == upper)
-    left = sum_of((y - point) ** 2, exact, True)
-    total = sum_of((y - mean_of(y, exact, True)) ** 2, exact, True)
-    values = np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
-    return values if per_output else mean_of(values, total > 0, False)
-
-
-def crps(
-    prediction: Distribution,
-    truth: Truth,
-    *,
-    within: Limits | None = None,
-    per_output: bool = False,
-) -> PerOutput:
-    """Continuous ranked probability score, the mean of `∫ (F(x) - 1{y <= x})² dx`.
-
-    For a censored cell the integral runs over the x where the indicator is known:
-    `∫_{x < lower} F(x)² dx + ∫_{x >= upper} (1 - F(x))² dx`. That alone is not a proper score,
-    because cells seen exactly are still scored beyond the limits that hid the others. Where the
-    limits of all cells are known, pass them as `within = (low, high)`: every cell is then scored
-    between them only (threshold-weighted CRPS), which is proper.
-
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> found = model.predict_distribution([[2.5]])
-    >>> crps(found, [[3.6]]) < crps(found, [[3.0]]) < crps(found, [[2.0]])
-    True
-    """
-    cells = crps_cells(prediction, truth, within=within)
-    return mean_of(cells, known_cells(prediction, truth), per_output)
-
-
-def crps_cells(
-    prediction: Distribution, truth: Truth, *, within: Limits | None = None
-) -> Float[np.ndarray, "N D"]:
-    """Return the terms of `crps`, one per cell.
-
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> found = model.predict_distribution([[2.5]])
-    >>> crps_cells(found, [[3.6]]).round(1)
-    array([[0.1]])
-    """
-    lower, upper, known = read_truth(truth, prediction.mean)
-    low, high = (-np.inf, np.inf) if within is None else within
-    quantiles = prediction.quantile(list(PANEL_PROBABILITIES))
-    total = crps_integral(
-        prediction.cdf, quantiles, prediction.discrete, (lower, upper), (low, high)
-    )
-    return np.where(known, total, np.nan)
-
-
-def coverage(
-    prediction: Distribution, truth: Truth, level: float = 0.9, *, per_output: bool = False
-) -> Coverage:
-    """Share of the truth inside the central prediction interval `[a, b]` of the given level.
-
-    An exact cell is inside or not. A censored one is surely inside if all of its interval is,
-    surely outside if none is, and else open. `lower` counts the sure ones, `upper` the open ones
-    too, and `expected` counts an open one as `P(a <= Y <= b | lower <= Y <= upper)` under the
-    prediction, which comes out near the level if the prediction is calibrated (of counts, both
-    ends of whose intervals count in full, somewhat above it).
-
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> found = model.predict_distribution([[2.5]])
-    >>> coverage(found, [[3.5]]).expected, coverage(found, [[9.0]]).expected
-    (1.0, 0.0)
-    """
-    cells, known = _coverage_cells(prediction, truth, level), known_cells(prediction, truth)
-    return Coverage(*(mean_of(share, known, per_output) for share in cells))
-
-
-def pit(prediction: Distribution, truth: Truth) -> PIT:
+def pit(prediction: Any, truth: Truth) -> PIT:
     """Probability integral transform: the interval `[P(Y < lower), P(Y <= upper)]` per cell.
 
     It is a point for an exact cell of a continuous output, `[F(y - 1), F(y)]` for a count and
     `[P(Y < y), 1]` for a right-censored cell; NaN where nothing is known.
 
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> found = model.predict_distribution([[2.5]])
     >>> pit(found, [[3.0]]).mid().round(2)
     array([[0.04]])
     """
-    lower, upper, known = read_truth(truth, prediction.mean)
-    ends = (lower - np.asarray(prediction.discrete, float), upper)
-    return PIT(*(np.where(known, _cdf(prediction, end), np.nan) for end in ends))
+    lower, upper, known = _bounds(truth, prediction)
 
+    def cdf(y: Cells) -> Cells:
+        finite = np.isfinite(y)
+        below = prediction.cdf(np.where(finite, y, prediction.mean))
+        return np.where(known, np.where(finite, below, y > 0), np.nan)
 
-def scores(
-    prediction: Distribution, truth: Truth, level: float = 0.9
-) -> dict[str, dict[str, float]]:
-    """All scores at once: `{output name: {score: value}}`, with a last row named "all".
-
-    `coverage` is the expected one and `pit_deviation` is `PIT.deviation`. In the last row `nlpd`
-    is the sum over outputs, `r2` the mean of theirs, and the rest pool all cells.
-    `pandas.DataFrame(scores(...)).T` makes a data frame of it.
-
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
-    >>> found = model.predict_distribution([[2.5]])
-    >>> list(scores(found, [[3.5]]))
-    ['y', 'all']
-    """
-    log_scores, ranked = nlpd_cells(prediction, truth), crps_cells(prediction, truth)
-    known = known_cells(prediction, truth)
-    inside, uniform = _coverage_cells(prediction, truth, level)[2], pit(prediction, truth)
-
-    def summary(per_output: bool) -> dict[str, Any]:
-        return {
-            "cells": known.sum(axis=0 if per_output else None),
-            "nlpd": sum_of(log_scores, known, per_output),
-            "nlpd_per_point": mean_of(log_scores, known, per_output),
-            "mae": mae(prediction, truth, per_output=per_output),
-            "rmse": rmse(prediction, truth, per_output=per_output),
-            "r2": r2(prediction, truth, per_output=per_output),
-            "crps": mean_of(ranked, known, per_output),
-            "coverage": mean_of(inside, known, per_output),
-        }
-
-    each, table = summary(True), {}
-    for d, name in enumerate(prediction.names):
-        own = PIT(uniform.lower[:, d : d + 1], uniform.upper[:, d : d + 1])
-        table[name] = {k: float(v[d]) for k, v in each.items()} | {"pit_deviation": own.deviation()}
-    overall = {k: float(v) for k, v in summary(False).items()}
-    table["all"] = overall | {"pit_deviation": uniform.deviation()}
-    return table
-
-
-def _cdf(prediction: Distribution, y: Cells) -> Cells:
-    """Return P(Y <= y) for finite and infinite y."""
-    finite = np.isfinite(y)
-    below = prediction.cdf(np.where(finite, y, prediction.mean))
-    return np.where(finite, below, y > 0)
-
-
-def _coverage_cells(prediction: Distribution, truth: Truth, level: float) -> tuple[Cells, ...]:
-    """Return per cell whether it is surely, possibly and how probably inside the interval."""
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}; give the share to be covered, between 0 and 1.")
-    lower, upper, known = read_truth(truth, prediction.mean)
-    a, b = prediction.interval(level)
-    sure = (lower >= a) & (upper <= b)
-    possible = sure | ((upper >= a) & (lower <= b))
-    # One shared point has no probability for a continuous output, though it has a density.
-    start, stop = np.maximum(lower, a), np.minimum(upper, b)
-    open_ = possible & ~sure & ((stop > start) | prediction.discrete)
-    inner = prediction.log_probability(
-        *(np.where(open_, e, w) for e, w in ((start, lower), (stop, upper)))
-    )
-    whole = prediction.log_probability(lower, upper)
-    # A cell that cannot be has no share in anything: it is outside.
-    share = np.exp(np.minimum(inner - np.where(whole == -np.inf, np.inf, whole), 0.0))
-    expected = np.where(open_, share, sure)
-    return tuple(np.where(known, x, np.nan) for x in (sure, possible, expected))
+    return PIT(cdf(lower - np.asarray(prediction.discrete, float)), cdf(upper))
 
 
 def pit_histogram(pit: PIT, bins: int = 10) -> Float[np.ndarray, " B"]:
@@ -559,3 +351,83 @@ def pit_coverage(pit: PIT, levels: Any) -> Float[np.ndarray, " L"]:
     """
     half = np.asarray(levels, dtype=float) / 2
     return pit.cdf(0.5 + half) - pit.cdf(0.5 - half)
+
+
+def scores(prediction: Any, truth: Truth, level: float = 0.9) -> dict[str, dict[str, float]]:
+    """All scores at once: `{output name: {score: value}}`, with a last row named "all".
+
+    `coverage` is the expected one and `pit_deviation` is `PIT.deviation`. In the last row `nlpd`
+    is the sum over outputs, `r2` the mean of theirs, and the rest pool all cells.
+    `pandas.DataFrame(scores(...)).T` makes a data frame of it.
+
+    >>> found = model.predict_distribution([[2.5]])
+    >>> list(scores(found, [[3.5]]))
+    ['y', 'all']
+    """
+    log_scores, ranked = nlpd_cells(prediction, truth), crps_cells(prediction, truth)
+    known = _bounds(truth, prediction)[2]
+    inside, uniform = _coverage_cells(prediction, truth, level)[2], pit(prediction, truth)
+
+    def summary(per_output: bool) -> dict[str, Any]:
+        return {
+            "cells": known.sum(axis=0 if per_output else None),
+            "nlpd": _sum(log_scores, known, per_output),
+            "nlpd_per_point": _mean(log_scores, known, per_output),
+            "mae": mae(prediction, truth, per_output=per_output),
+            "rmse": rmse(prediction, truth, per_output=per_output),
+            "r2": r2(prediction, truth, per_output=per_output),
+            "crps": _mean(ranked, known, per_output),
+            "coverage": _mean(inside, known, per_output),
+        }
+
+    each, table = summary(True), {}
+    for d, name in enumerate(prediction.names):
+        own = PIT(uniform.lower[:, d : d + 1], uniform.upper[:, d : d + 1])
+        table[name] = {k: float(v[d]) for k, v in each.items()} | {"pit_deviation": own.deviation()}
+    overall = {k: float(v) for k, v in summary(False).items()}
+    table["all"] = overall | {"pit_deviation": uniform.deviation()}
+    return table
+
+
+def _bounds(truth: Truth, prediction: Any) -> tuple[Cells, Cells, Mask]:
+    """Return the bounds of the truth, infinite where it is unknown, and where it is known."""
+    if isinstance(truth, Observations):
+        # P(Y >= v) is not the probability that v was counted.
+        lower, upper = np.where(truth.is_share, -np.inf, truth.lower), truth.upper
+    else:
+        values = _as_columns(truth)
+        unknown = np.isnan(values)
+        lower, upper = np.where(unknown, -np.inf, values), np.where(unknown, np.inf, values)
+    shape = _point(prediction).shape
+    if lower.shape != shape:
+        raise ValueError(
+            f"The truth has shape {lower.shape} but the prediction has shape {shape}: "
+            "give one row per predicted row and one column per output."
+        )
+    return lower, upper, np.isfinite(lower) | np.isfinite(upper)
+
+
+def _as_columns(values: Any) -> Cells:
+    """Return an array of numbers with one column per output."""
+    array = np.asarray(values, float)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _point(prediction: Any) -> Cells:
+    """Return the predictive mean, or the array itself where the prediction is an array."""
+    mean = getattr(prediction, "mean", None)
+    # Arrays and data frames have a mean too, but theirs is a method.
+    return _as_columns(prediction if mean is None or callable(mean) else mean)
+
+
+def _sum(cells: Cells, known: Mask, per_output: bool) -> PerOutput:
+    """Return the sum over known cells; an infinite or NaN term shows."""
+    total = np.where(known, cells, 0.0).sum(axis=0 if per_output else None)
+    return total if per_output else float(total)
+
+
+def _mean(cells: Cells, known: Mask, per_output: bool) -> PerOutput:
+    """Return the mean over known cells; NaN, without a warning, where there is none."""
+    count = known.sum(axis=0 if per_output else None)
+    mean = np.where(count > 0, _sum(cells, known, per_output) / np.maximum(count, 1), np.nan)
+    return mean if per_output else float(mean)

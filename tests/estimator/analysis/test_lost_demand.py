@@ -12,7 +12,6 @@ from censored_gp import CensoredGP, Observations, load, simulate
 from censored_gp.estimator.analysis import lost_demand as demand
 from censored_gp.estimator.training import read_training
 from censored_gp.kernels import RBF, Periodic
-from censored_gp.prediction.predictive import drawn_in_parts, draws
 
 TIMES = np.datetime64("2024-06-02T22", "h") + np.arange(6)  # from Sunday into Monday
 KNOWN = Observations.from_flags(
@@ -291,26 +290,3 @@ def test_correlations_come_as_a_table(model):
     table = model.correlations()
     assert list(table.columns) == ["output", "station_1", "station_2"]
     np.testing.assert_allclose(np.diag(table[["station_1", "station_2"]]), 1.0)
-
-
-class Counted:
-    """A distribution that tells how many draws it was asked for at a time."""
-
-    def __init__(self, shape):
-        self.shape, self.asked = shape, []
-
-    def sample(self, count, rng):
-        self.asked.append(count)
-        return rng.normal(size=(count, *self.shape))
-
-
-def test_many_draws_are_made_part_by_part(monkeypatch):
-    monkeypatch.setattr("censored_gp.prediction.predictive.MOST_DRAWN", 100)
-    source = Counted((10, 2))
-    made = draws(source, 12, 0)
-    assert made.shape == (12, 10, 2)
-    assert source.asked == [4, 4, 4]
-    assert len({float(draw[0, 0]) for draw in made}) == 12
-    assert [len(part) for part in drawn_in_parts(Counted((10, 2)), 13, 0)] == [5, 5, 3]
-    with pytest.raises(ValueError, match="Draws: found 0"):
-        draws(source, 0, 0)

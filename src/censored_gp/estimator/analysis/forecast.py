@@ -17,7 +17,7 @@ from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_k
 from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
-from censored_gp.prediction.predictive import central, draws
+from censored_gp.prediction.predictive import central_interval
 
 SCENARIOS = 12
 """The number of ways in which unknown inputs may turn out."""
@@ -55,8 +55,11 @@ def forecast(
         draw = scenarios if columns.is_time[c] else stretches
         filled = draw(past, training.inputs, wall, matrix, SCENARIOS, rng)
         found = [model.distribution_at(each) for each in filled]
-        drawn = np.concatenate([draws(each, -(-samples // SCENARIOS), rng) for each in found])
-        cells = np.mean([each.mean for each in found], axis=0), *central(drawn, probability)
+        drawn = np.concatenate([each.sample(-(-samples // SCENARIOS), rng) for each in found])
+        cells = (
+            np.mean([each.mean for each in found], axis=0),
+            *central_interval(drawn, probability),
+        )
     else:
         found = model.distribution_at(matrix)
         cells = found.mean, *found.interval(probability)

@@ -22,7 +22,6 @@ from censored_gp.estimator import training as data
 from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.estimator.training import TrainingData
 from censored_gp.inference.posterior import Posterior
-from censored_gp.prediction.predictive import drawn_in_parts
 
 PARTS = ("output", *CALENDAR)
 """What cells can be grouped by, beside columns of the training table."""
@@ -87,7 +86,7 @@ def draw_lost(model: Any, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
     if not rows.any():
         return np.zeros((1, 0))
     right, recorded = known.is_right[rows], known.lower[known.is_right]
-    parts = drawn_in_parts(model.imputation(rows), samples, seed)
+    parts = model.imputation(rows).sample_in_chunks(samples, seed)
     # Computing is in other units, so that a draw at its bound can come out a hair below it.
     lost = np.concatenate([np.maximum(part[:, right] - recorded, 0.0) for part in parts])
     if isinstance(seed, int):
@@ -209,7 +208,7 @@ def required_supply(
     prediction = model.distribution_at(inputs)
     windows = windows_of(window, data.wall_clock(training.columns, inputs), len(inputs))
     asked = data.asked_cells(rows, prediction.shape)
-    parts = drawn_in_parts(prediction, samples, seed_of(seed, model.random_state, 0))
+    parts = prediction.sample_in_chunks(samples, seed_of(seed, model.random_state, 0))
     figures = peaks_and_sums(parts, windows[1], asked)
     outputs = [str(label) for d, label in enumerate(training.labels) if asked[:, d].any()]
     shown = outputs + [EVERY] * (len(outputs) > 1)
