@@ -141,7 +141,7 @@ def test_categories_are_drawn_as_categories(ax):
     (bars,) = ax.containers
     assert len(bars.lines[2][0].get_segments()) == 2, "one interval for each category"
     assert not [band for band in ax.collections if isinstance(band, PolyCollection)]
-    dots = ax.collections[0].get_offsets()
+    dots = next(c for c in ax.collections if c.get_label() == "exact").get_offsets()
     assert set(np.round(dots[:, 0])) == {0, 1}
     assert len(np.unique(dots[:, 0])) == len(dots) == 18, "no row hides another"
     series = drawn_series(model, 0.9, 100)

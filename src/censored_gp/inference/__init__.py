@@ -5,8 +5,8 @@ variational inference) and `nuts` (sampling) are the engines, one file each; an 
 `fit(task, settings) -> (posterior, result)`. `elbo` has the evidence lower bound and its gradient,
 `fisher` the Fisher information of the hyper-parameters, `model_search` the choice of the rank and
 of a further kernel, `posterior` the posterior with its marginals and draws, and `result` the task
-and its outcome. Import `infer` (runs an engine, by name or as given), `find_engine` (with the class of its
-settings), `Task` and `FitResult` from here, `Posterior` and `Sites` from `posterior`.
+and its outcome. Import `infer` (runs an engine, by name or as given), `find_engine` (with the class
+of its settings), `Task` and `FitResult` from here, `Posterior` and `Sites` from `posterior`.
 """
 
 from __future__ import annotations

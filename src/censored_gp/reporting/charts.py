@@ -234,9 +234,9 @@ def lost_chart(names: list[str], group: str, order: list[Any], probability: floa
 
 def pit_chart(low: float, high: float) -> Spec:
     """Return the histogram of the PIT, flat if calibrated, with the limits of chance."""
-    axis = alt.Axis(title="PIT: where the truth fell in its prediction", format=".1f", tickCount=5)
+    axis = alt.Axis(title="probability integral transform (PIT)", format=".1f", tickCount=5)
     x = alt.X("x:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
-    told = _tooltips(x=("from", ".1f"), x2=("to", ".1f"), y=("relative number", ".2f"))
+    told = _tooltips(x=("from", ".1f"), x2=("to", ".1f"), y=("density", ".2f"))
     bars = _named("pit").mark_bar(style="cgp-calibration", binSpacing=2)
     bars = bars.encode(x=x, x2="x2:Q", y=_y("y:Q"), y2="y0:Q", tooltip=told)
     lines = [

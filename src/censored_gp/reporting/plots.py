@@ -651,7 +651,7 @@ def plot_lost_demand(
 def plot_pit(
     diagnosis: Any, output: int | str | None = None, *, bins: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """Draw how often the truth fell into each tenth of its prediction: flat if calibrated.
+    """Draw the histogram of the PIT: flat if the model is calibrated.
 
     Many at the ends mean intervals too narrow, many in the middle too wide, many on one side a
     bias. The dashed lines hold 95 % of the bars of a calibrated model.
@@ -681,7 +681,7 @@ def plot_pit(
     ax.axhline(1.0, color=colours["truth"], linewidth=1.0)
     for end in chance_limits(bins, known_cells(pit)):
         ax.axhline(end, color=colours["truth"], linewidth=0.8, linestyle="--")
-    ax.set(xlim=(0, 1), xlabel="where the truth fell in its prediction", ylabel="relative number")
+    ax.set(xlim=(0, 1), xlabel="probability integral transform (PIT)", ylabel="density")
     return ax
 
 

@@ -117,7 +117,7 @@ def colours_on(ax: Axes) -> dict[str, str]:
     return COLOURS if light > 0.5 else DARK
 
 
-def new_axes(ax: Any = None, **settings: Any) -> Any:
+def new_axes(ax: Axes | None = None, **settings: Any) -> Axes:
     """Return the axes given, or new ones with these settings of `plt.subplots`.
 
     >>> from matplotlib.figure import Figure
