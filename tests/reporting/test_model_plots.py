@@ -7,9 +7,8 @@ import pytest
 
 from censored_gp import CensoredGP, reporting
 from censored_gp.prediction import metrics
-from censored_gp.reporting.components import component_marginals
 from censored_gp.reporting.content import drawn_series
-from censored_gp.reporting.rows import predict_training, training_inputs
+from censored_gp.reporting.plots import component_marginals, predict_training
 from support import fitted
 
 pytest.importorskip("matplotlib")
@@ -18,7 +17,7 @@ pytest.importorskip("matplotlib")
 def test_the_posterior_shows_every_kind_of_cell_apart(model, ax):
     assert reporting.plot_posterior(model, fitted.NAMES[0], ax=ax) is ax
     labels = ax.get_legend_handles_labels()[1]
-    assert labels[-5:] == ["seen", "at least", "at most", "between", "missing"]
+    assert labels[-5:] == ["exact", "at least", "at most", "between", "missing"]
     shapes = {len(c.get_paths()[0].vertices) for c in ax.collections[1:3]}
     assert len(shapes) == 2, "censored cells have another shape"
     ax.figure.canvas.draw()
@@ -32,7 +31,7 @@ def test_the_posterior_shows_some_rows_if_asked(model, ax):
 
 
 def test_components_add_up_to_the_latent_function(model):
-    inputs = training_inputs(model)[::7]
+    inputs = model.training_.inputs[::7]
     mean, _ = component_marginals(model, "mean", inputs)
     whole, spread = predict_training(model, slice(None, None, 7)).latent()
     constant = np.asarray(model.posterior_.model.priors["mean"].mean).reshape(1, -1)
@@ -41,7 +40,7 @@ def test_components_add_up_to_the_latent_function(model):
 
 
 def test_a_single_component_has_the_variance_of_the_latent_function(model):
-    inputs = training_inputs(model)[::7]
+    inputs = model.training_.inputs[::7]
     mean, std = component_marginals(model, "scale", inputs)
     whole, spread = predict_training(model, slice(None, None, 7)).latent()
     np.testing.assert_allclose(std[0], spread["scale"], rtol=1e-8)
@@ -142,7 +141,7 @@ def test_categories_are_drawn_as_categories(ax):
     (bars,) = ax.containers
     assert len(bars.lines[2][0].get_segments()) == 2, "one interval for each category"
     assert not [band for band in ax.collections if isinstance(band, PolyCollection)]
-    dots = ax.collections[0].get_offsets()
+    dots = next(c for c in ax.collections if c.get_label() == "exact").get_offsets()
     assert set(np.round(dots[:, 0])) == {0, 1}
     assert len(np.unique(dots[:, 0])) == len(dots) == 18, "no row hides another"
     series = drawn_series(model, 0.9, 100)

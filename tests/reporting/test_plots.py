@@ -33,7 +33,7 @@ def labels(ax):
 
 def test_each_kind_of_observation_is_drawn_apart(ax):
     assert reporting.plot_observations(SEEN, X, "a", ax=ax) is ax
-    assert labels(ax) == ["seen", "at least", "at most", "between", "missing"]
+    assert labels(ax) == ["exact", "at least", "at most", "between", "missing"]
     exact, right, left, between = ax.collections
     for points, expected in ((exact, (3, 3)), (right, (1, 1)), (left, (2, 2))):
         np.testing.assert_array_equal(points.get_offsets(), [expected])
@@ -42,7 +42,7 @@ def test_each_kind_of_observation_is_drawn_apart(ax):
 
 
 def test_kinds_that_do_not_occur_are_not_in_the_legend(ax):
-    assert labels(reporting.plot_observations(SEEN, X, 1, ax=ax)) == ["seen"]
+    assert labels(reporting.plot_observations(SEEN, X, 1, ax=ax)) == ["exact"]
 
 
 def test_a_prediction_is_drawn_in_the_order_of_x(ax):
@@ -58,7 +58,7 @@ def test_a_prediction_is_drawn_in_the_order_of_x(ax):
 def test_an_output_is_drawn_with_all_that_is_known(ax):
     truth = Straight.mean + 1
     assert reporting.plot_output(Straight(), X, 0, observations=SEEN, truth=truth, ax=ax) is ax
-    assert {"truth", "predicted", "seen", "at least", "missing"} <= set(labels(ax))
+    assert {"truth", "predicted", "exact", "at least", "missing"} <= set(labels(ax))
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), [2, 3, 4, 5, 6])
     assert ax.get_title(loc="left") == "a"
 

@@ -13,7 +13,7 @@ import pytest
 
 from censored_gp import CensoredGP, Observations
 from censored_gp.data.layout import Layout
-from censored_gp.reporting import content, report, rows, write_report
+from censored_gp.reporting import content, plots, report, write_report
 from support import fitted
 
 pytest.importorskip("vl_convert")
@@ -63,7 +63,7 @@ def test_what_users_wrote_is_escaped(text):
 
 def test_every_link_leads_to_a_section(text):
     sections = re.findall(r'<section id="(\w+)">', text)
-    assert {"done", "demand", "lost", "calibration", "comparison", "problems"} <= set(sections)
+    assert {"summary", "series", "lost", "calibration", "comparison", "problems"} <= set(sections)
     assert re.findall(r'<a href="#(\w+)">', text) == sections
 
 
@@ -106,12 +106,12 @@ def test_every_cell_is_drawn_as_what_it_is(charts):
 
 def test_calibration_is_that_of_the_model(model, charts, text):
     found = content.calibration(model)
-    pit = content.pit(rows.predict_training(model), model.observations_)
+    pit = content.pit(plots.predict_training(model), model.observations_)
     np.testing.assert_allclose(charts[-1]["data"]["coverage"]["y"], found.coverage, rtol=1e-4)
-    np.testing.assert_allclose(found.coverage, content.pit_coverage(pit, content.LEVELS))
+    np.testing.assert_allclose(found.coverage, content.pit_coverage(pit, plots.LEVELS))
     overall = found.outputs[-1]
     assert overall["cells"] == sum(row["cells"] for row in found.outputs[:-1])
-    assert overall["coverage"] == pytest.approx(found.coverage[content.LEVELS.index(0.9)])
+    assert overall["coverage"] == pytest.approx(found.coverage[plots.LEVELS.index(0.9)])
     assert content.percent(overall["coverage"]) in prose(text)
 
 
@@ -174,7 +174,7 @@ def test_rows_of_result_tables_of_every_make(make):
     columns = {"group": ["a", "b"], "lost": [1.5, 2.5]}
     module = pytest.importorskip(make)
     table = module.table(columns) if make == "pyarrow" else module.DataFrame(columns)
-    assert rows.records(table) == rows.records(columns) == rows.records(expected) == expected
+    assert plots.records(table) == plots.records(columns) == plots.records(expected) == expected
 
 
 def test_a_page_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
@@ -214,7 +214,7 @@ def test_without_times_and_losses_the_page_has_what_there_is(below_a_limit, tmp_
     assert re.findall(r'<section id="(\w+)">', said) == re.findall(r'<a href="#(\w+)">', said)
     assert 'id="lost"' not in said
     assert 'id="comparison"' not in said
-    assert "only an upper bound" in said
+    assert "left-censored" in said
 
 
 @pytest.mark.slow

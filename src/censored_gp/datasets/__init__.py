@@ -1,9 +1,10 @@
-"""Data to try models on: simulated worlds, the paper's New York stations, and public downloads.
+"""Data sets to try models on: simulated, of the paper, and public ones to download.
 
 `simulated` holds worlds whose truth is known (`censored_gp.simulate` is that module), `new_york`
-the paper's stations and its rule of censoring, `public` data sets with real censoring, `download`
-the folder and the files. No real data come with the package: they are read from `data_folder()`,
-or downloaded to it. The names below may be imported from here. Nothing here loads JAX.
+the paper's two bike stations and its censoring rule, `public` data sets with real censoring, and
+`download` where files lie and how they are fetched. No data come with the package: they are read
+from `data_folder()`, or downloaded to it. Import the names below from here, and simulated worlds
+from `censored_gp.simulate`. Nothing here loads JAX.
 
 >>> from censored_gp import datasets
 >>> datasets.NEW_YORK_FILE

@@ -29,6 +29,19 @@ class CensoredDemand(World):
 
     Rows are in the order of time: first those to train on, then to validate, then to test.
 
+    Attributes
+    ----------
+    time
+        Start of each hour, `datetime64[h]`.
+    weather
+        Weather by name, without gaps; `rain` is 1 in a wet hour, else 0.
+    observed
+        The truth, or less where censored.
+    split
+        How many rows there are to train on, to validate and to test.
+
+    Examples
+    --------
     >>> time = np.datetime64("2018-06-01T00") + np.arange(4)
     >>> truth = np.array([[3.0], [5.0], [4.0], [6.0]])
     >>> hidden = np.array([[False], [True], [False], [False]])
@@ -39,15 +52,11 @@ class CensoredDemand(World):
 
     names: tuple[str, ...]
     time: Column
-    """Start of each hour, `datetime64[h]`."""
     weather: dict[str, Float[np.ndarray, " N"]]
-    """Weather by name, without gaps; `rain` is 1 in a wet hour, else 0."""
     truth: Cells
     observed: Cells
-    """The truth, or less where censored."""
     censored: Flags
     split: tuple[int, int, int]
-    """How many rows there are to train on, to validate and to test."""
 
     @property
     def train(self) -> slice:

@@ -33,14 +33,20 @@ RETAIL = f"{HUGGING_FACE}/Dingdong-Inc/FreshRetailNet-50K/resolve/main/data/trai
 
 @dataclass(frozen=True)
 class CensoredSeries(World):
-    """Series of D outputs with real censoring: the truth is not known."""
+    """Series of D outputs with real censoring: the truth is not known.
+
+    Attributes
+    ----------
+    observed
+        What was recorded, NaN where nothing was.
+    censored
+        Where supply ran out: demand was at least `observed`.
+    """
 
     names: tuple[str, ...]
     time: Column
     observed: Cells
-    """What was recorded, NaN where nothing was."""
     censored: Flags
-    """Where supply ran out: demand was at least `observed`."""
     mark: str = "censored"
 
     def inputs(self) -> Table:

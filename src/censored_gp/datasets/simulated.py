@@ -43,6 +43,15 @@ Table = dict[str, Shaped[np.ndarray, " N"]]
 class World:
     """Outputs that are censored in places, with the inputs that explain them.
 
+    Attributes
+    ----------
+    observed
+        The truth, or its bound where censored; NaN where nothing was recorded.
+    mark
+        Suffix of the columns that say where an output is censored.
+
+    Examples
+    --------
     >>> class Walk(World):
     ...     names, observed, censored = ("a",), np.array([[1.0]]), np.array([[True]])
     >>> Walk().observations().upper
@@ -52,10 +61,8 @@ class World:
     names: tuple[str, ...]
     truth: Cells
     observed: Cells
-    """The truth, or its bound where censored; NaN where nothing was recorded."""
     censored: Flags
     mark: str = "censored"
-    """Suffix of the columns that say where an output is censored."""
 
     def inputs(self) -> Table:
         """Return the columns that explain the outputs."""
@@ -113,6 +120,27 @@ class _Demand(World):
 class BikeShare(_Demand):
     """Hourly pickups at D stations: the demand, and the pickups that the supply allowed.
 
+    Attributes
+    ----------
+    time
+        Start of each hour, `datetime64[h]`.
+    rain
+        1 in a wet hour, else 0.
+    rate
+        Expected demand.
+    demand
+        The truth: how many people came for a bike, `Poisson(rate)`.
+    returned
+        How many bikes people brought back in the hour.
+    supply
+        How many bikes there were to be had in the hour.
+    observed
+        Pickups, `min(demand, supply)`.
+    censored
+        Where the station was empty in the end: demand was at least `observed`.
+
+    Examples
+    --------
     >>> world = bike_share(days=2, stations=1)
     >>> bool((world.observed[world.censored] == world.supply[world.censored]).all())
     True
@@ -120,21 +148,13 @@ class BikeShare(_Demand):
 
     names: tuple[str, ...]
     time: Column
-    """Start of each hour, `datetime64[h]`."""
     rain: Float[np.ndarray, " N"]
-    """1 in a wet hour, else 0."""
     rate: Cells
-    """Expected demand."""
     demand: Cells
-    """The truth: how many people came for a bike, `Poisson(rate)`."""
     returned: Cells
-    """How many bikes people brought back in the hour."""
     supply: Cells
-    """How many bikes there were to be had in the hour."""
     observed: Cells
-    """Pickups, `min(demand, supply)`."""
     censored: Flags
-    """Where the station was empty in the end: demand was at least `observed`."""
 
     mark = "empty"
 
@@ -240,6 +260,17 @@ def _supply(
 class CarPark(_Demand):
     """Cars in D car parks, hour by hour: how many would be there, and how many there are.
 
+    Attributes
+    ----------
+    demand
+        The truth: cars that would be parked if there were room for all.
+    observed
+        Cars parked, `min(demand, capacity)`.
+    censored
+        Where the car park was full.
+
+    Examples
+    --------
     >>> world = car_park(days=2, parks=2)
     >>> world.names, world.demand.shape
     (('park_1', 'park_2'), (22, 2))
@@ -248,12 +279,9 @@ class CarPark(_Demand):
     names: tuple[str, ...]
     time: Column
     demand: Cells
-    """The truth: cars that would be parked if there were room for all."""
     capacity: Float[np.ndarray, " D"]
     observed: Cells
-    """Cars parked, `min(demand, capacity)`."""
     censored: Flags
-    """Where the car park was full."""
 
     mark = "capacity"
 
@@ -305,6 +333,21 @@ def car_park(
 class Shop(_Demand):
     """Daily sales of D products: what people came for, and what was there for them.
 
+    Attributes
+    ----------
+    promotion
+        1 on days with a leaflet, else 0.
+    demand
+        The truth: how many pieces people came for.
+    stock
+        How many pieces there were in the morning.
+    observed
+        Sales, `min(demand, stock)`.
+    censored
+        Where the shelf was empty in the evening.
+
+    Examples
+    --------
     >>> world = shop(days=14)
     >>> list(world.inputs())
     ['time', 'promotion']
@@ -313,15 +356,10 @@ class Shop(_Demand):
     names: tuple[str, ...]
     time: Column
     promotion: Float[np.ndarray, " N"]
-    """1 on days with a leaflet, else 0."""
     demand: Cells
-    """The truth: how many pieces people came for."""
     stock: Cells
-    """How many pieces there were in the morning."""
     observed: Cells
-    """Sales, `min(demand, stock)`."""
     censored: Flags
-    """Where the shelf was empty in the evening."""
 
     mark = "sold_out"
 
@@ -368,6 +406,21 @@ def shop(
 class WaterSamples(World):
     """Concentrations of D substances along a river: what is in the water, and what was reported.
 
+    Attributes
+    ----------
+    distance
+        Kilometres downstream of the source.
+    truth
+        The truth, in micrograms per litre.
+    limit
+        Detection limit of the day.
+    observed
+        The concentration, or the limit where nothing was detected.
+    censored
+        Where nothing was detected: the concentration is at most `observed`.
+
+    Examples
+    --------
     >>> known = water_samples(50).observations()
     >>> known.names, bool((known.lower[~known.is_exact] == 0).all())
     (('arsenic', 'lead'), True)
@@ -375,16 +428,11 @@ class WaterSamples(World):
 
     names: tuple[str, ...]
     distance: Float[np.ndarray, " N"]
-    """Kilometres downstream of the source."""
     year: Float[np.ndarray, " N"]
     truth: Cells
-    """The truth, in micrograms per litre."""
     limit: Cells
-    """Detection limit of the day."""
     observed: Cells
-    """The concentration, or the limit where nothing was detected."""
     censored: Flags
-    """Where nothing was detected: the concentration is at most `observed`."""
 
     mark = "nondetect"
 
@@ -425,6 +473,19 @@ def water_samples(samples: int = 120, *, seed: int = 0, noise: float = 0.35) -> 
 class SyntheticPair(World):
     """Two correlated outputs with input-dependent noise, drawn from the paper's own model.
 
+    Attributes
+    ----------
+    mean
+        The latent mean f.
+    scale
+        The standard deviation exp(g) of the noise.
+    truth
+        The outputs before censoring, `N(mean, scale²)`.
+    observed
+        The truth, or less where censored.
+
+    Examples
+    --------
     >>> world = synthetic_pair(50)
     >>> world.truth.shape, world.censored.any(axis=0).tolist()
     ((50, 2), [True, False])
@@ -433,13 +494,9 @@ class SyntheticPair(World):
     names: tuple[str, ...]
     x: Float[np.ndarray, " N"]
     mean: Cells
-    """The latent mean f."""
     scale: Cells
-    """The standard deviation exp(g) of the noise."""
     truth: Cells
-    """The outputs before censoring, `N(mean, scale²)`."""
     observed: Cells
-    """The truth, or less where censored."""
     censored: Flags
 
     def inputs(self) -> Table:

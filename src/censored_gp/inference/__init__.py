@@ -1,7 +1,12 @@
-"""Engines: a task (model, observations, inputs) becomes a posterior; each is one file.
+"""Inference engines: from a task (model, observations, inputs) to a posterior.
 
-An engine is a function `fit(task, settings) -> (posterior, result)`. `infer` runs one, by its name
-or as it is given; `find_engine` tells the class of its settings.
+`natural` (natural-gradient steps on the sites, the default), `svi` (the paper's stochastic
+variational inference) and `nuts` (sampling) are the engines, one file each; an engine is a function
+`fit(task, settings) -> (posterior, result)`. `elbo` has the evidence lower bound and its gradient,
+`fisher` the Fisher information of the hyper-parameters, `model_search` the choice of the rank and
+of a further kernel, `posterior` the posterior with its marginals and draws, and `result` the task
+and its outcome. Import `infer` (runs an engine, by name or as given), `find_engine` (with the class
+of its settings), `Task` and `FitResult` from here, `Posterior` and `Sites` from `posterior`.
 """
 
 from __future__ import annotations

@@ -76,15 +76,21 @@ Nodes = Callable[["Terms"], tuple[Float[AnyArray, "... S J"], Float[AnyArray, "S
 
 
 class Terms(eqx.Module):
-    """The cells of one kind under one likelihood."""
+    """The cells of one kind under one likelihood.
+
+    Attributes
+    ----------
+    column
+        Where each parameter of the cell's output stands among the outputs of its role.
+    weight
+        One, or zero for a cell that only pads the shape.
+    """
 
     row: Int[np.ndarray, "K"]
     column: Int[np.ndarray, "K J"]
-    """Where each parameter of the cell's output stands among the outputs of its role."""
     lower: Float[np.ndarray, "K"]
     upper: Float[np.ndarray, "K"]
     weight: Float[np.ndarray, "K"]
-    """One, or zero for a cell that only pads the shape."""
     likelihood: Likelihood
     roles: tuple[str, ...] = eqx.field(static=True)
     kind: str = eqx.field(static=True)
@@ -201,13 +207,18 @@ def elbo(
 
 
 class Problem(eqx.Module):
-    """The data of a fit as arrays: inputs, inducing inputs, cells."""
+    """The data of a fit as arrays: inputs, inducing inputs, cells.
+
+    Attributes
+    ----------
+    rows
+        How many rows are real; the others only pad the shape.
+    """
 
     inputs: Float[np.ndarray, "N C"]
     inducing: dict[str, InducingInputs]
     terms: tuple[Terms, ...]
     rows: Int[np.ndarray, ""]
-    """How many rows are real; the others only pad the shape."""
 
     @property
     def real_rows(self) -> Bool[np.ndarray, "N"]:
@@ -231,19 +242,26 @@ class Problem(eqx.Module):
 
 
 class Evaluation(NamedTuple):
-    """One evaluation of the bound: value, gradient and the sites that a full step leads to."""
+    """One evaluation of the bound: value, gradient and the sites that a full step leads to.
+
+    Attributes
+    ----------
+    left_out
+        Largest share of a role's prior variance that its features leave out.
+    scores
+        Squared derivatives in the means of the roles without kernels, summed over rows: as these
+        are independent draws of the score, its empirical Fisher information.
+    nuggets
+        Fisher information of the nuggets, of the roles that have some.
+    """
 
     elbo: Scalar
     gradient: Roles
     target: dict[str, Sites]
     weights: dict[str, Weights]
     left_out: Scalar
-    """Largest share of a role's prior variance that its features leave out."""
     scores: dict[str, Float[AnyArray, "B D"]]
-    """Squared derivatives in the means of the roles without kernels, summed over rows: as these are
-    independent draws of the score, its empirical Fisher information."""
     nuggets: dict[str, Float[Array, "B D J J"]]
-    """Fisher information of the nuggets, of the roles that have some."""
 
 
 class Totals(NamedTuple):
@@ -254,17 +272,24 @@ class Totals(NamedTuple):
 
 
 class RoleState(NamedTuple):
-    """q of one role at given sites, and what the gradient in its hyper-parameters is made of."""
+    """q of one role at given sites, and what the gradient in its hyper-parameters is made of.
+
+    Attributes
+    ----------
+    cotangent
+        Derivative of log Z in the geometry; that in ``left_out`` comes from the cells.
+    pull
+        Turns a derivative in the geometry into one in the free hyper-parameters.
+    nugget
+        Fisher information of the nuggets.
+    """
 
     weights: Weights
     mean: Float[Array, "N O"]
     variance: Float[Array, "N O"]
     cotangent: Geometry
-    """Derivative of log Z in the geometry; that in ``left_out`` comes from the cells."""
     pull: Callable[[Geometry], tuple[LMC, ...]]
-    """Turns a derivative in the geometry into one in the free hyper-parameters."""
     nugget: Float[Array, "B D J J"] | None = None
-    """Fisher information of the nuggets."""
 
 
 def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Scalar) -> Evaluation:

@@ -33,7 +33,7 @@ from scipy.linalg import cholesky, solve_triangular
 from censored_gp.inference.elbo import Problem, Roles
 from censored_gp.inference.posterior import Posterior, Sites, marginal_sites
 from censored_gp.inference.result import FitResult, Task
-from censored_gp.kernels import Kernel
+from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import Inputs, blas_threads_for, compiled
 from censored_gp.model.lmc import LMC, from_free, grams, in_blocks
 from censored_gp.model.model import Model

@@ -61,8 +61,7 @@ CALM_STEPS = 3
 
 
 CALM_OF_MANY = 20.0
-"""The tolerance per cell is multiplied by this where more than `MOST_COUPLED` outputs share latent
-functions, whose bound creeps up for many steps."""
+"""More than `MOST_COUPLED` coupled outputs, whose bound creeps, have this times the tolerance."""
 
 
 INFORMATION_AGE = 2
@@ -86,8 +85,7 @@ SHORTER = (1.0, 1.0 / 3.0)
 
 
 MUCH_SHORTER = 1.0 / 10.0
-"""Many rows without a periodic kernel get this factor too: they may hold a wave, which a start with
-long lengthscales takes for noise."""
+"""Many rows without a periodic kernel get this factor too: they may hold a short wave."""
 
 
 MANY_ROWS = 100
@@ -137,17 +135,25 @@ MESSAGES = {
 
 @dataclasses.dataclass(frozen=True)
 class NaturalSettings:
-    """Settings of the engine ``natural``."""
+    """Settings of the engine ``natural``.
+
+    Attributes
+    ----------
+    tolerance
+        A change of the bound (nats) up to this, plus the next for each cell, counts as none.
+    tolerance_per_cell
+        A change of the bound (nats) that counts as none, for each observed cell.
+    warm_up
+        Site steps at the first start before the hyper-parameters move.
+    learn
+        Whether the hyper-parameters move at all.
+    """
 
     max_iterations: int = 80
     tolerance: float = 0.02
-    """A change of the bound (nats) up to this, plus the next for each cell, counts as none."""
     tolerance_per_cell: float = 5e-5
-    """A change of the bound (nats) that counts as none, for each observed cell."""
     warm_up: int = 3
-    """Site steps at the first start before the hyper-parameters move."""
     learn: bool = True
-    """Whether the hyper-parameters move at all."""
 
 
 class State(NamedTuple):

@@ -61,16 +61,23 @@ NO_DRAWS = "The sampler was interrupted before its first draws; this is the post
 
 @dataclasses.dataclass(frozen=True)
 class NutsSettings:
-    """Settings of the engine ``nuts``."""
+    """Settings of the engine ``nuts``.
+
+    Attributes
+    ----------
+    draws
+        Draws kept of each chain.
+    warmup
+        Draws that adapt step size and scales, and are discarded.
+    draws_at_a_time
+        Draws between two calls of the progress function.
+    """
 
     draws: int = 500
-    """Draws kept of each chain."""
     warmup: int = 300
-    """Draws that adapt step size and scales, and are discarded."""
     chains: int = 2
     target_acceptance: float = 0.8
     draws_at_a_time: int = 50
-    """Draws between two calls of the progress function."""
     natural: NaturalSettings | None = None
     seed: int = 0
 
@@ -166,10 +173,15 @@ def sample(
 
 
 class Draws(NamedTuple):
-    """The draws of all chains."""
+    """The draws of all chains.
+
+    Attributes
+    ----------
+    positions
+        Positions (chains, draws, B, W) of each role; empty if there are no draws.
+    """
 
     positions: Position
-    """Positions (chains, draws, B, W) of each role; empty if there are no draws."""
     divergent: Bool[np.ndarray, "K S"]
     finished: bool
 

@@ -48,13 +48,11 @@ LEAST_REST = 1e-9
 
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
-"""A prediction has this many nodes per parameter, by the number of parameters that vary: more than
-the bound has, as they are used once."""
+"""Nodes per parameter of a prediction, by how many vary: more than of the bound, as used once."""
 
 
 MOST_JOINT_ROWS = 4000
-"""What features leave out is drawn jointly over at most this many rows, as its covariance is
-factorised. Rows further apart still share all that the features carry."""
+"""What the features leave out is drawn jointly over at most this many rows (a Cholesky factor)."""
 
 
 class Sites(NamedTuple):
@@ -65,8 +63,7 @@ class Sites(NamedTuple):
 
 
 TrainingSites = Mapping[str, Sites]
-"""Sites of the training cells, by role. Only roles with a nugget need them, as noise of one row is
-not in the features. Empty for new inputs."""
+"""Sites of the training cells, by role, where it has a nugget; empty for new inputs."""
 
 
 class Moments(NamedTuple):
@@ -170,25 +167,37 @@ def functions_of(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array
 
 
 class Noise(NamedTuple):
-    """Random numbers of joint draws, made by numpy: JAX's generators take long to compile."""
+    """Random numbers of joint draws, made by numpy: JAX's generators take long to compile.
+
+    Attributes
+    ----------
+    weights
+        Standard normals (S, B, W) by role; or indices (S,) of stored draws.
+    rest
+        Standard normals for what the features leave out, by role and kernel.
+    nugget
+        Standard normals for the nuggets, by role.
+    """
 
     weights: Mapping[str, AnyArray]
-    """Standard normals (S, B, W) by role; or indices (S,) of stored draws."""
     rest: Mapping[str, tuple[Float[AnyArray, "S B N R"], ...]]
-    """Standard normals for what the features leave out, by role and kernel."""
     nugget: Mapping[str, Float[AnyArray, "S B N D"]]
-    """Standard normals for the nuggets, by role."""
 
 
 class Posterior(eqx.Module):
-    """Fitted hyper-parameters with q(v) = N(mean, covariance) for every role that varies."""
+    """Fitted hyper-parameters with q(v) = N(mean, covariance) for every role that varies.
+
+    Attributes
+    ----------
+    sites
+        Sites of the training cells, of the roles that have a nugget.
+    """
 
     model: Model
     inducing: dict[str, InducingInputs]
     weights: dict[str, Weights]
     jitter: Scalar
     sites: TrainingSites = eqx.field(default_factory=dict)
-    """Sites of the training cells, of the roles that have a nugget."""
 
     def _geometry(self, role: str, inputs: Inputs) -> Geometry:
         """Compute features at new inputs."""

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import Problem, Roles, Terms, collect_terms
-from censored_gp.kernels import Kernel
+from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import bucket, pad
 from censored_gp.model.lmc import LMC, scale_lengthscales
 from censored_gp.model.model import Model, choose_inducing
@@ -26,19 +26,27 @@ def silent(stage: str, done: int, most: int, bound: float) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class FitResult:
-    """How an inference ended."""
+    """How an inference ended.
+
+    Attributes
+    ----------
+    status
+        ``converged``, ``out of iterations``, ``stuck``, ``interrupted`` or ``diverged``.
+    message
+        The status as a sentence, with advice where something can be done.
+    trace
+        The bound after every evaluation, in the outputs' own units.
+    notes
+        Other things worth knowing, such as a raised jitter.
+    """
 
     status: str
-    """``converged``, ``out of iterations``, ``stuck``, ``interrupted`` or ``diverged``."""
     message: str
-    """The status as a sentence, with advice where something can be done."""
     elbo: float
     trace: tuple[float, ...]
-    """The bound after every evaluation, in the outputs' own units."""
     site_steps: int = 0
     hyper_steps: int = 0
     notes: tuple[str, ...] = ()
-    """Other things worth knowing, such as a raised jitter."""
 
     @property
     def converged(self) -> bool:
@@ -51,23 +59,32 @@ class FitResult:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A model at its starting values with the observations (in model units) and their inputs."""
+    """A model at its starting values with the observations (in model units) and their inputs.
+
+    Attributes
+    ----------
+    tolerance
+        Share of a kernel's variance that its inducing inputs may leave out; 0: none.
+    most_inducing
+        Largest number of inducing inputs of one kernel.
+    explore
+        Whether the fit may choose among several starting lengthscales, by the bound.
+    spare
+        Kernels of which the fit may add one to the means, if the observations ask for it.
+    held_out
+        Cells without weight. They keep their places, so that all folds of a cross-validation share
+        a compiled program.
+    """
 
     model: Model
     observations: Observations
     inputs: Float[np.ndarray, "N C"]
     tolerance: float = 1e-6
-    """Share of a kernel's variance that its inducing inputs may leave out; 0: none."""
     most_inducing: int = 256
-    """Largest number of inducing inputs of one kernel."""
     explore: bool = False
-    """Whether the fit may choose among several starting lengthscales, by the bound."""
     spare: tuple[Kernel, ...] = ()
-    """Kernels of which the fit may add one to the means, if the observations ask for it."""
     progress: Progress = silent
     held_out: Bool[np.ndarray, "N D"] | None = None
-    """Cells without weight. They keep their places, so that all folds of a cross-validation share
-    a compiled program."""
 
     @property
     def terms(self) -> tuple[Terms, ...]:

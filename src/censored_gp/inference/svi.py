@@ -55,12 +55,18 @@ VALIDATION_SAMPLES = 64
 
 
 class Values(NamedTuple):
-    """q of one role in free form: B blocks of G Gaussians over P function values (G P = D N)."""
+    """q of one role in free form: B blocks of G Gaussians over P function values (G P = D N).
+
+    Attributes
+    ----------
+    location
+        The vectors nu.
+    factor
+        T below the diagonal, and on the diagonal the logarithms of T's.
+    """
 
     location: Float[Array, "B G P"]
-    """nu."""
     factor: Float[Array, "B G P P"]
-    """T below the diagonal, and on the diagonal the logarithms of T's."""
 
 
 class Gaussians(NamedTuple):
@@ -145,26 +151,37 @@ def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -
 
 @dataclasses.dataclass(frozen=True)
 class SVISettings:
-    """Settings of the engine ``svi``: the paper's choices, and what it leaves open."""
+    """Settings of the engine ``svi``: the paper's choices, and what it leaves open.
+
+    Attributes
+    ----------
+    check_every
+        Iterations between two checks of the score.
+    patience
+        Checks without improvement after which the fit stops.
+    tolerance
+        The least improvement of the score (nats) that counts.
+    validation
+        Inputs and outputs (in model units) whose log density is the score; else it is the bound.
+    stacked
+        One q over all outputs of a role, instead of one for each.
+    whitened
+        Whether q is parameterised relative to the prior: the same family, far better conditioned.
+        The published code does without, and hardly converges where rows are close to each other.
+    learn
+        Whether the hyper-parameters move.
+    """
 
     samples: int = 3
     learning_rate: float = 0.001
     max_iterations: int = 10_000
     check_every: int = 100
-    """Iterations between two checks of the score."""
     patience: int = 5
-    """Checks without improvement after which the fit stops."""
     tolerance: float = 0.01
-    """The least improvement of the score (nats) that counts."""
     validation: tuple[Float[np.ndarray, "V C"], Observations] | None = None
-    """Inputs and outputs (in model units) whose log density is the score; else it is the bound."""
     stacked: bool = False
-    """One q over all outputs of a role, instead of one for each."""
     whitened: bool = True
-    """Whether q is parameterised relative to the prior: the same family, far better conditioned.
-    The published code does without, and hardly converges where rows are close to each other."""
     learn: bool = True
-    """Whether the hyper-parameters move."""
     seed: int = 0
 
 

@@ -1,8 +1,9 @@
 """Kernels: prior covariances k(x, x') of the latent functions of Eq. (4).
 
-`base` has the contract (one pair of rows; batching, columns and units come with it), sums and
-products; `stationary` and `others` have the kernels, one class each. A new kernel is one more
-class: being defined registers it. All names below may be imported by other packages.
+`base` has the contract, sums and products: a kernel is written for one pair of rows, and the base
+class adds batching, columns and units. `stationary` and `others` have the kernels, one class each.
+A new kernel is one more class; defining it registers it. Users import the names below from here;
+other packages of the library import a name from the module that defines it.
 
 >>> from censored_gp import kernels
 >>> kernels.RBF("3h", columns="time") + kernels.Linear(columns="price")

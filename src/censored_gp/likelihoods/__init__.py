@@ -1,10 +1,11 @@
 """Likelihoods of one datum given its parameters: p(y | theta), Eq. (2), (3), (11) and (16).
 
 `base` has the contract and its one evaluation of a cell, `Likelihood.log_likelihood`; `real`,
-`positive`, `unit` and `counts` the families by support; `partial` counts that were counted in part;
-`links` the maps from latent functions to parameters; `truncation`, `quantiles` and `quadrature` the
-numerics that families share, and `special` the tails in log space. Import families, `Likelihood`,
-`Parameter`, the supports, `FAMILIES` and `as_likelihood` from here, and special functions from
+`positive`, `unit` and `counts` have the families by support, `partial` counts of which a random
+share was observed, and `links` the maps from latent functions to parameters. `truncation`,
+`quantiles` and `quadrature` are numerics that families share, `special` has tails in log space. A
+new family is one more class; defining it registers it. Import families, `Likelihood`, `Parameter`,
+supports, `FAMILIES` and `as_likelihood` from here, and special functions from
 `censored_gp.likelihoods.special`.
 
 >>> from censored_gp import likelihoods

@@ -37,6 +37,13 @@ MOMENT_NODES = 40
 class Parameter(NamedTuple):
     """One parameter of a family: its name, its default link and the role it has in the model.
 
+    Attributes
+    ----------
+    domain
+        The values it may take: `REAL`, `POSITIVE` or `UNIT`; None is the range of its link.
+
+    Examples
+    --------
     >>> Parameter("rate", "exp", "mean").accepted().describe()
     'a number greater than 0'
     """
@@ -45,7 +52,6 @@ class Parameter(NamedTuple):
     link: str
     role: Role
     domain: Support | None = None
-    """The values it may take: `REAL`, `POSITIVE` or `UNIT`; None is the range of its link."""
 
     def accepted(self) -> Support:
         """Return the set of values that the parameter may take."""
@@ -77,6 +83,18 @@ class Likelihood(eqx.Module):
 
     A link is exchanged by the name of its parameter: `Gaussian(scale="softplus")`.
 
+    Attributes
+    ----------
+    rescale
+        Which change of unit of Y stays within the family.
+    product_nodes
+        Nodes a side of the quadrature over several parameters; None is enough for any family.
+    nugget
+        Whether data may be overdispersed: the default mean then has a part that is independent from
+        row to row.
+
+    Examples
+    --------
     >>> from censored_gp.likelihoods import Gaussian
     >>> print(f"log P(Y >= 3) = {Gaussian().log_likelihood(3.0, float('inf'), 0.0, 1.0):.2f}")
     log P(Y >= 3) = -6.61
@@ -86,12 +104,8 @@ class Likelihood(eqx.Module):
     parameters: ClassVar[tuple[Parameter, ...]]
     support: ClassVar[Support]
     rescale: ClassVar[Literal["affine", "scale", "none"]] = "none"
-    """Which change of unit of Y stays within the family."""
     product_nodes: ClassVar[int | None] = None
-    """Nodes a side of the quadrature over several parameters; None is enough for any family."""
     nugget: ClassVar[bool] = False
-    """Whether data may be overdispersed: the default mean then has a part that is independent from
-    row to row."""
 
     links: tuple[Link, ...] = eqx.field(static=True, init=False)
 

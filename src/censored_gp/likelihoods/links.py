@@ -13,12 +13,17 @@ from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Sup
 
 
 class Link(eqx.Module):
-    """An increasing, smooth map theta = g(f). Has no arrays, so it may be a static field."""
+    """An increasing, smooth map theta = g(f). Has no arrays, so it may be a static field.
+
+    Attributes
+    ----------
+    reach
+        The set of all theta, so that a parameter can refuse a link that leaves its domain. None is
+        not known, and not checked.
+    """
 
     name: ClassVar[str]
     reach: ClassVar[Support | None] = None
-    """The set of all theta, so that a parameter can refuse a link that leaves its domain. None
-    is not known, and not checked."""
 
     def __call__(self, f: Numbers) -> Batch:
         """Return the parameter theta = g(f)."""

@@ -16,8 +16,7 @@ from censored_gp.likelihoods.support import REAL
 from censored_gp.likelihoods.truncation import Kind, log_mass, moments_by_quadrature
 
 FAR, NARROW = 20.0, 0.1
-"""Bounds this far out, or this near to each other (in standard deviations), make the closed form of
-the moments cancel."""
+"""Bounds so far out, or so close together (in standard deviations), cancel in closed forms."""
 
 
 class Gaussian(Likelihood):

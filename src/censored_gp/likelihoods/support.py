@@ -18,6 +18,13 @@ class Support:
     A continuous support does not contain its ends; a discrete one is made of the whole numbers
     between them, ends included. Bounds may be arrays of numpy or of JAX.
 
+    Attributes
+    ----------
+    inside
+        Two typical values, used in place of arguments that are not needed.
+
+    Examples
+    --------
     >>> COUNTS.contains([2.0, 2.5, -1.0])
     array([ True, False, False])
     >>> UNIT.describe()
@@ -28,7 +35,6 @@ class Support:
     lower: float
     upper: float
     inside: tuple[float, float]
-    """Two typical values, used in place of arguments that are not needed."""
     discrete: bool = False
 
     def contains(self, values: Float[np.ndarray, "*#batch"]) -> Bool[np.ndarray, "*#batch"]:

@@ -6,5 +6,6 @@
 - `starting_values`: default kernels and starting values from the data;
 - `linalg`, `compilation`: Cholesky factors without deadlocks; how JAX is used.
 
-Later packages import from these modules; the package itself exports nothing.
+Later packages import from these modules. The package itself exports nothing, since users reach the
+model through `CensoredGP`.
 """

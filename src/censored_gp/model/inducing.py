@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.kernels import Kernel, distinct_rows
+from censored_gp.kernels.base import Kernel, distinct_rows
 from censored_gp.model.compilation import bucket, pad
 
 FEW_DISTINCT = 32

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from censored_gp.kernels import Kernel
+from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_lower, solve_lower
@@ -44,10 +44,14 @@ class Nugget(eqx.Module):
 
     Its variance c may change over a cycle of time: it is then a sum of cos^2 bumps, equally spaced
     over the cycle, which is constant where all bumps have the same size.
+
+    Attributes
+    ----------
+    size
+        Standard deviations at the centre of each bump; signs are free, like those of the mixing.
     """
 
     size: Float[AnyArray, "B D J"]
-    """Standard deviations at the centre of each bump; signs are free, like those of the mixing."""
     column: int = eqx.field(static=True, default=0)
     period: float = eqx.field(static=True, default=1.0)
 
@@ -213,12 +217,18 @@ def _over_blocks(
 
 
 class Features(NamedTuple):
-    """Features phi(x) of a set of inputs, for each of B blocks."""
+    """Features phi(x) of a set of inputs, for each of B blocks.
+
+    Attributes
+    ----------
+    phi
+        Features of all kernels side by side, M = sum of the M_q.
+    rest
+        Prior variance of each kernel that its features leave out.
+    """
 
     phi: Float[Array, "B N M"]
-    """Features of all kernels side by side, M = sum of the M_q."""
     rest: Float[Array, "B N Q"]
-    """Prior variance of each kernel that its features leave out."""
 
 
 def features(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Features:
@@ -245,15 +255,21 @@ def left_out_variance(lmc: LMC, rest: Float[Array, "B N Q"]) -> Float[Array, "B 
 
 
 class Geometry(NamedTuple):
-    """Psi of one role: gamma_d(x) = mean_d + sum_r phi(x)' (loading_{d,r} * v_r) + e + nugget."""
+    """Psi of one role: gamma_d(x) = mean_d + sum_r phi(x)' (loading_{d,r} * v_r) + e + nugget.
+
+    Attributes
+    ----------
+    left_out
+        Variance of e.
+    nugget
+        Variance of the nugget.
+    """
 
     phi: Float[Array, "B N M"]
     loading: Float[Array, "B D R M"]
     mean: Float[Array, "B D"]
     left_out: Float[Array, "B N D"]
-    """Variance of e."""
     nugget: Float[Array, "B N D"] | None = None
-    """Variance of the nugget."""
 
 
 def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Geometry:

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from censored_gp.data.observations import Observations
-from censored_gp.kernels import Kernel
+from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import in_float64
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
@@ -36,8 +36,7 @@ MOST_LATENT = 3
 
 
 MARGIN = 100.0
-"""Halving the lengthscales multiplies the variance that inducing inputs leave out by at least this
-factor, even for a kernel as rough as the Matern 5/2."""
+"""Half the lengthscales leave out at least this many times the variance, even for Matern 5/2."""
 
 
 class Cycle(NamedTuple):
@@ -50,18 +49,26 @@ class Cycle(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """What a model consists of: likelihoods, kernels and couplings by role."""
+    """What a model consists of: likelihoods, kernels and couplings by role.
+
+    Attributes
+    ----------
+    kernels
+        The Q kernels of each role; an empty tuple makes the role a learned constant.
+    coupled
+        Whether outputs share latent functions, for all roles or by role.
+    rank
+        R_q of every kernel, or by role (one number, or one for each kernel). None: as many as there
+        are outputs, at most `MOST_LATENT`.
+    nugget
+        Cycle of the nuggets of means, for the families that ask for one; None: no nuggets.
+    """
 
     likelihoods: tuple[Likelihood, ...]
     kernels: dict[str, tuple[Kernel, ...]]
-    """The Q kernels of each role; an empty tuple makes the role a learned constant."""
     coupled: bool | Mapping[str, bool] = True
-    """Whether outputs share latent functions, for all roles or by role."""
     rank: int | Mapping[str, int | Sequence[int]] | None = None
-    """R_q of every kernel, or by role (one number, or one for each kernel). None: as many as there
-    are outputs, at most `MOST_LATENT`."""
     nugget: Cycle | None = None
-    """Cycle of the nuggets of means, for the families that ask for one; None: no nuggets."""
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""

@@ -19,7 +19,9 @@ from jaxtyping import Float
 from censored_gp.data.errors import listed
 from censored_gp.data.inputs import Columns
 from censored_gp.data.time import spacing
-from censored_gp.kernels import RBF, Kernel, Periodic
+from censored_gp.kernels.base import Kernel
+from censored_gp.kernels.others import Periodic
+from censored_gp.kernels.stationary import RBF
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.lmc import LMC, Nugget, in_blocks
 from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
@@ -47,8 +49,7 @@ FAST_STEPS = 4
 
 
 LENGTHS_CARRIED = 2
-"""Inducing inputs are at most this many lengthscales of a fast kernel apart: they then carry five
-sixths of its variance."""
+"""Inducing inputs this many lengthscales of a fast kernel apart carry 5/6 of its variance."""
 
 
 FASTER = 4

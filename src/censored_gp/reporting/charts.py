@@ -13,8 +13,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from censored_gp.data.time import WEEKDAYS
-from censored_gp.reporting.content import ALL_OUTPUTS, LEVELS, Calibration, Content, rounded
+from censored_gp.reporting.content import ALL_OUTPUTS, CELL_KINDS, Calibration, Content, rounded
+from censored_gp.reporting.plots import DAYS, LEVELS, chance_limits
 
 Spec = dict[str, Any]
 HEIGHT = 250
@@ -53,7 +53,7 @@ def _series(content: Content) -> list[Spec]:
             spec = series_chart(axis.is_time, label, kinds, content.probability)
         else:
             spec = category_chart(label, kinds, content.probability)
-        charts.append(_chart(f"Recorded and predicted values of {name}", spec, series=columns))
+        charts.append(_chart(f"Observations and predictions of {name}", spec, series=columns))
     return charts
 
 
@@ -62,7 +62,7 @@ def _lost(content: Content) -> list[Spec]:
     fields = {"y": "lost", "lo": "lost_low", "hi": "lost_high", "r": "observed", "s": "share",
               "sl": "share_low", "sh": "share_high", "c": "censored", "n": "cells"}  # fmt: skip
     titles = {"hour": "By hour of the day", "weekday": "By day of the week"}
-    orders = {"hour": list(range(24)), "weekday": [day[:3] for day in WEEKDAYS]}
+    orders = {"hour": list(range(24)), "weekday": DAYS}
     charts = []
     for group, rows in content.lost.groups.items() if content.lost else ():
         kept = [row for row in rows if str(row["output"]) in names]
@@ -78,14 +78,13 @@ def _lost(content: Content) -> list[Spec]:
 
 def _calibration(found: Calibration) -> list[Spec]:
     bins = len(found.histogram)
-    edges = np.arange(bins + 1) / bins
-    bars = {"x": rounded(edges[:-1]), "x2": rounded(edges[1:]), "y": rounded(found.histogram)}
-    bars["y0"] = [0.0] * bins
-    chance = 1.96 * float(np.sqrt((bins - 1) / max(1, found.outputs[-1]["cells"])))
+    edges = rounded(np.arange(bins + 1) / bins)
+    bars = {"x": edges[:-1], "x2": edges[1:], "y": rounded(found.histogram), "y0": [0.0] * bins}
+    limits = chance_limits(bins, found.outputs[-1]["cells"])
     held = {"x": rounded(LEVELS), "y": rounded(found.coverage)}
     return [
-        _chart("Where the truth fell in its prediction", pit_chart(chance), pit=bars),
-        _chart("Cells that intervals hold", coverage_chart(), coverage=held),
+        _chart("Histogram of the PIT", pit_chart(*limits), pit=bars),
+        _chart("Coverage of central intervals", coverage_chart(), coverage=held),
     ]
 
 
@@ -111,10 +110,10 @@ def _cell_tips(axis: str, position: str, probability: float) -> dict[str, str]:
     value, upper = _number("v"), _number("u")
     return {
         axis: position,
-        "recorded": f"datum.k === 4 ? 'missing' : datum.k === 1 ? 'at least ' + {value} : "
+        "observed": f"datum.k === 4 ? 'missing' : datum.k === 1 ? 'at least ' + {value} : "
         f"datum.k === 2 ? 'at most ' + {value} : "
         f"datum.k === 3 ? {value} + ' to ' + {upper} : {value}",
-        "estimate of the truth": f"datum.k === 0 ? '= recorded' : {_number('e')}",
+        "estimate of the truth": f"datum.k === 0 ? '= observed' : {_number('e')}",
         "predicted": _number("m"),
         f"{probability:.0%} interval": f"{_number('lo')} + ' to ' + {_number('hi')}",
     }
@@ -129,24 +128,22 @@ def _cell_layers(chart: alt.Chart, kinds: frozenset[int], clip: bool, **encoding
 
     An empty layer would upset the scale.
     """
-
-    def points(kind: int, shape: str, size: int, style: str) -> alt.Chart:
-        mark = {"shape": shape, "size": size, "filled": True, "style": style, "clip": clip}
-        return of(kind).mark_point(**mark).encode(y="v:Q", **encoding)
-
-    def of(kind: int) -> alt.Chart:
-        return chart.transform_filter(f"datum.k === {kind}")
-
-    between = of(3).mark_rule(style="cgp-between", clip=clip)
-    missing = of(4).mark_tick(orient="vertical", height=9, style="cgp-missing", clip=clip)
-    layers = [
-        points(0, "circle", 14, "cgp-seen"),
-        points(1, "triangle-up", 46, "cgp-bound"),
-        points(2, "triangle-down", 46, "cgp-bound"),
-        between.encode(y="v:Q", y2="u:Q", **encoding),
-        missing.encode(y=alt.YValue(HEIGHT - 5), **encoding),
+    dot, bound = {"type": "point", "filled": True}, {"size": 46, "style": "cgp-bound"}
+    marks: list[Spec] = [
+        {**dot, "shape": "circle", "size": 14, "style": "cgp-exact"},
+        {**dot, **bound, "shape": "triangle-up"},
+        {**dot, **bound, "shape": "triangle-down"},
+        {"type": "rule", "style": "cgp-between"},
+        {"type": "tick", "style": "cgp-missing", "orient": "vertical", "height": 9},
     ]
-    return [layer for kind, layer in enumerate(layers) if kind in kinds]
+    layers = []
+    for kind in sorted(kinds):
+        own = chart.transform_filter(f"datum.k === {kind}")
+        own = own.properties(mark={**marks[kind], "clip": clip}).encode(**encoding)
+        y = alt.YValue(HEIGHT - 5) if CELL_KINDS[kind] == "missing" else "v:Q"
+        upper = {"y2": "u:Q"} if CELL_KINDS[kind] == "interval" else {}
+        layers.append(own.encode(y=y, **upper))
+    return layers
 
 
 @functools.cache
@@ -215,11 +212,11 @@ def lost_chart(names: list[str], group: str, order: list[Any], probability: floa
     share = "format(datum.s, '.0%') + ' (' + format(datum.sl, '.0%') + ' to ' + "
     tips = {
         group: "'' + datum.g",
-        "recorded": _number("r"),
+        "observed": _number("r"),
         "lost": _number("y"),
         f"{probability:.0%} interval": f"{_number('lo')} + ' to ' + {_number('hi')}",
         "share of demand lost": share + "format(datum.sh, '.0%') + ')'",
-        "cells censored": "datum.c + ' of ' + datum.n",
+        "censored cells": "datum.c + ' of ' + datum.n",
     }
     chart, told = _with_tips(_named("lost"), tips)
     chart = chart.transform_filter("datum.o === which")
@@ -235,22 +232,18 @@ def lost_chart(names: list[str], group: str, order: list[Any], probability: floa
     return alt.layer(bars, ends).properties(width=600, height=200).add_params(which).to_dict()
 
 
-def pit_chart(chance: float) -> Spec:
-    """Return the histogram of the PIT: flat if calibrated."""
-    axis = alt.Axis(title="where the truth fell in its prediction", format=".1f", tickCount=5)
+def pit_chart(low: float, high: float) -> Spec:
+    """Return the histogram of the PIT, flat if calibrated, with the limits of chance."""
+    axis = alt.Axis(title="probability integral transform (PIT)", format=".1f", tickCount=5)
     x = alt.X("x:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
-    told = [
-        alt.Tooltip("x:Q", title="from", format=".1f"),
-        alt.Tooltip("x2:Q", title="to", format=".1f"),
-        alt.Tooltip("y:Q", title="relative number", format=".2f"),
-    ]
+    told = _tooltips(x=("from", ".1f"), x2=("to", ".1f"), y=("density", ".2f"))
     bars = _named("pit").mark_bar(style="cgp-calibration", binSpacing=2)
     bars = bars.encode(x=x, x2="x2:Q", y=_y("y:Q"), y2="y0:Q", tooltip=told)
     lines = [
         alt.Chart(alt.InlineData(values=[{"y": y}]))
         .mark_rule(style="cgp-reference", strokeDash=dash)
         .encode(y="y:Q")
-        for y, dash in ((1.0, [1, 0]), (max(0.0, 1 - chance), [4, 3]), (1 + chance, [4, 3]))
+        for y, dash in ((1.0, [1, 0]), (low, [4, 3]), (high, [4, 3]))
     ]
     return alt.layer(bars, *lines).properties(width=300, height=200).to_dict()
 
@@ -260,13 +253,14 @@ def coverage_chart() -> Spec:
     domain, percent = alt.Scale(domain=[0, 1]), {"format": ".0%", "tickCount": 5}
     x = alt.X("x:Q", scale=domain, axis=alt.Axis(title="nominal coverage of intervals", **percent))
     y = alt.Y("y:Q", scale=domain, axis=alt.Axis(**Y_LABELS, **percent, title=None))
-    told = [
-        alt.Tooltip("x:Q", title="nominal", format=".0%"),
-        alt.Tooltip("y:Q", title="observed", format=".1%"),
-    ]
+    told = _tooltips(x=("nominal", ".0%"), y=("observed", ".1%"))
     ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
     diagonal = alt.Chart(ends).mark_line(style="cgp-reference").encode(x=x, y=y)
-    held = _named("coverage").mark_line(style="cgp-mean").encode(x=x, y=y)
-    dots = _named("coverage").mark_point(style="cgp-dot", filled=True, size=45)
-    layers = (diagonal, held, dots.encode(x=x, y=y, tooltip=told))
-    return alt.layer(*layers).properties(width=300, height=200).to_dict()
+    line = {"style": "cgp-mean", "point": {"style": "cgp-dot", "filled": True, "size": 45}}
+    held = _named("coverage").mark_line(**line).encode(x=x, y=y, tooltip=told)
+    return alt.layer(diagonal, held).properties(width=300, height=200).to_dict()
+
+
+def _tooltips(**fields: tuple[str, str]) -> list[alt.Tooltip]:
+    """Return tooltips by field: a title and a format each."""
+    return [alt.Tooltip(f"{k}:Q", title=name, format=form) for k, (name, form) in fields.items()]

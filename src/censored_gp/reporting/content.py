@@ -21,13 +21,14 @@ from censored_gp.estimator.analysis.diagnose import censoring_cautions
 from censored_gp.estimator.presets import MODELS, paper_name
 from censored_gp.estimator.summary import kernel_labels
 from censored_gp.prediction.metrics import PIT, pit, pit_coverage, pit_histogram
-from censored_gp.reporting.rows import (
+from censored_gp.reporting.plots import (
+    LEVELS,
     XAxis,
     jitter,
+    known_cells,
     predict_training,
     records,
     training_axis,
-    training_inputs,
 )
 
 MOST_POINTS = 24_000
@@ -41,17 +42,22 @@ MOSTLY_MISSING = 0.5
 CELL_KINDS = ("exact", "right", "left", "interval", "missing")
 """Kinds of cells; charts refer to them by position."""
 ALL_OUTPUTS = "all outputs"
-LEVELS = tuple((np.arange(1, 20) / 20).tolist())
-"""Levels at which the coverage of intervals is computed."""
 
 
 class Series(NamedTuple):
-    """What is drawn of each output over the training rows."""
+    """What is drawn of each output over the training rows.
+
+    Attributes
+    ----------
+    columns
+        By output: x, m (mean), lo and hi (interval), k (kind of cell), v (value or bound), u (upper
+        bound of an interval), e (imputed value); by category also g (name), j (offset), f (first).
+    drawn
+        How many of the rows are drawn.
+    """
 
     axis: XAxis
     columns: list[dict[str, list[Any]]]
-    """By output: x, m (mean), lo and hi (interval), k (kind of cell), v (value or bound), u (upper
-    bound of an interval), e (imputed value); by category also g (name), j (offset), f (first)."""
     drawn: int
     rows: int
 
@@ -65,15 +71,21 @@ class Lost(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Calibration of predictions, on cells held out or on those of the fit."""
+    """Calibration of predictions, on cells held out or on those of the fit.
+
+    Attributes
+    ----------
+    outputs
+        By output, and last of all: cells, coverage of 90 % intervals, deviation of the PIT.
+    scores
+        Of a diagnosis: this model and simpler ones.
+    """
 
     held_out: bool
     histogram: Float[np.ndarray, " B"]
     coverage: Float[np.ndarray, " L"]
     outputs: list[dict[str, Any]]
-    """By output, and last of all: cells, coverage of 90 % intervals, deviation of the PIT."""
     scores: list[dict[str, Any]]
-    """Of a diagnosis: this model and simpler ones."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +189,7 @@ def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | Non
         return [row | dict(zip(by, row.values(), strict=False)) for row in rows]
 
     groups = {}
-    for part in ("hour", "weekday") if any(model.columns_.is_time) else ():
+    for part in () if model.training_.times is None else ("hour", "weekday"):
         rows = ask(part)
         if len(rows) > 1:
             groups[part] = [row | {"output": ALL_OUTPUTS} for row in rows] + ask("output", part)
@@ -189,17 +201,16 @@ def calibration(model: Any, diagnosis: Any = None) -> Calibration:
     if diagnosis is None:
         count = len(model.observations_)
         rows = np.unique(np.linspace(0, count - 1, min(count, MOST_CALIBRATION_ROWS)).astype(int))
-        every = pit(predict_training(model, rows), model.observations_.rows(rows))
+        every, scores = pit(predict_training(model, rows), model.observations_.rows(rows)), []
     else:
-        every = diagnosis.pit
+        every, scores = diagnosis.pit, records(diagnosis.rows)
     outputs = []
     for d, name in enumerate((*model.output_names_, ALL_OUTPUTS)):
         own = PIT(*(end[:, d : d + 1] if d < end.shape[1] else end for end in every))
-        cells = int(np.sum(~np.isnan(own.lower)))
+        cells = known_cells(own)
         held = float(pit_coverage(own, [0.9])[0]) if cells else float("nan")
         figures = {"cells": cells, "coverage": held, "deviation": own.deviation()}
         outputs.append({"output": str(name), **figures})
-    scores = [] if diagnosis is None else records(diagnosis.rows)
     histogram, coverage = pit_histogram(every), pit_coverage(every, LEVELS)
     return Calibration(diagnosis is not None, histogram, coverage, outputs, scores)
 
@@ -211,7 +222,7 @@ def comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
     names = list(MODELS) if wanted is True else [wanted] if isinstance(wanted, str) else wanted
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return records(wanted)
-    columns, inputs = model.columns_, training_inputs(model)
+    columns, inputs = model.columns_, model.training_.inputs
     return records(
         compare(
             {source: columns.values(source, inputs) for source in columns.groups},
@@ -228,8 +239,7 @@ def comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
 
 def data_problems(model: Any) -> list[str]:
     """Return problems of the data and of the fit, in sentences."""
-    known, axis, found = model.observations_, training_axis(model), []
-    times = axis.values if axis.is_time else None
+    known, times, found = model.observations_, model.training_.times, []
     for d, name in enumerate(model.output_names_):
         missing = float(known.is_missing[:, d].mean())
         if missing > MOSTLY_MISSING:
@@ -291,10 +301,10 @@ def amount(value: Any) -> str:
         return "yes" if value else ""
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    if value is None or not isinstance(value, float | np.floating):
-        return "–" if value is None else str(value)
-    if not np.isfinite(value):
+    if value is None or (isinstance(value, float | np.floating) and not np.isfinite(value)):
         return "–"
+    if not isinstance(value, float | np.floating):
+        return str(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):g}"
 
 
@@ -333,7 +343,7 @@ def model_words(model: Any) -> str:
     if model.heteroscedastic and any(
         lmc.varies for role, lmc in fitted.priors.items() if role != "mean"
     ):
-        over = "time" if any(model.columns_.is_time) else "the inputs"
+        over = "the inputs" if model.training_.times is None else "time"
         words += f" The noise may change with {over}, too."
     if fitted.priors["mean"].nugget is not None:
         words += " Each row may deviate on its own (a nugget), beyond the noise of the family."
@@ -361,9 +371,7 @@ def code(model: Any) -> str:
         *remarks,
         f"model.fit({', '.join(arguments)})",
         "",
-        f"# censored-gp {censored_gp.__version__}",
-        f"# Python {platform.python_version()}",
-        f"# jax {jax.__version__}",
-        f"# numpy {np.__version__}",
+        f"# censored-gp {censored_gp.__version__}, Python {platform.python_version()}",
+        f"# jax {jax.__version__}, numpy {np.__version__}",
     ]
     return "\n".join(lines)

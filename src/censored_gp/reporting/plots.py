@@ -1,30 +1,141 @@
-"""Plots of an output and its observations, of lost demand, and of how a fit went."""
+"""Plots of outputs, components, lost demand, calibration and of a fit, with matplotlib.
+
+Each function draws on the axes it is given, or on new ones, and returns them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import equinox as eqx
+import narwhals as nw
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from scipy.linalg import block_diag
 
 from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
-from censored_gp.estimator.summary import kernel_labels, prior_correlation
+from censored_gp.data.tables import ResultTable
+from censored_gp.data.time import WEEKDAYS
+from censored_gp.estimator.summary import kernel_labels, longest_lengthscale
+from censored_gp.inference.posterior import Posterior
+from censored_gp.kernels.base import Kernel
+from censored_gp.model.compilation import in_float64
+from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.prediction.predictive import Prediction
-from censored_gp.reporting.rows import (
-    XAxis,
-    jitter,
-    output_position,
-    predict_training,
-    records,
-    training_axis,
-)
 from censored_gp.reporting.style import colours_on, new_axes, without_math
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.path import Path
+
+GOLDEN_RATIO = 0.6180339887498949
+POINTS = 240
+"""A component is drawn at this many points."""
+POINTS_PER_LENGTHSCALE, MOST_POINTS = 4, 20 * POINTS
+"""Over time it has at least this many points per lengthscale, up to a maximum."""
+DAYS = [day[:3] for day in WEEKDAYS]
+# Axis label and ticks of common cycles, by their hours.
+CYCLES = {
+    24.0: ("hour of the day", (range(0, 25, 6),)),
+    168.0: ("day of the week", (range(12, 168, 24), DAYS)),
+}
+LEVELS = tuple((np.arange(1, 20) / 20).tolist())
+"""Levels at which the coverage of intervals is computed."""
+
+
+# ---- training rows ----
+
+
+class XAxis(NamedTuple):
+    """Positions along the x axis and the axis label.
+
+    Attributes
+    ----------
+    values
+        Times, numbers, or codes of categories.
+    categories
+        Names of the categories by code; None if the axis is continuous.
+    """
+
+    values: Shaped[np.ndarray, " N"]
+    label: str
+    categories: list[str] | None = None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether positions are times."""
+        return self.values.dtype.kind == "M"
+
+
+def training_axis(model: Any) -> XAxis:
+    """Return the x axis of the training rows.
+
+    It is the first time column; without one, the first numeric column; if all inputs are
+    categorical, the combinations of categories that occur.
+    """
+    columns, inputs, times = model.columns_, model.training_.inputs, model.training_.times
+    if times is not None:
+        return XAxis(times, columns.names[columns.is_time.index(True)])
+    if None in columns.levels:
+        column = columns.levels.index(None)
+        return XAxis(inputs[:, column] + float(columns.origin[column]), columns.names[column])
+    parts = zip(*(columns.values(source, inputs) for source in columns.groups), strict=True)
+    names, codes = np.unique([", ".join(row) for row in parts], return_inverse=True)
+    return XAxis(codes, ", ".join(columns.groups), names.tolist())
+
+
+def predict_training(model: Any, rows: Any = slice(None)) -> Prediction:
+    """Return the posterior predictive distribution at training rows, not using their own bounds."""
+    return model.distribution_at(model.training_.inputs[rows])
+
+
+def output_position(names: Sequence[str], output: Any) -> int:
+    """Return the position of an output given by name or position.
+
+    >>> output_position(("a", "b"), "b")
+    1
+    """
+    if isinstance(output, str) and output in names:
+        return list(names).index(output)
+    if not isinstance(output, str | bool) and output in range(len(names)):
+        return int(output)
+    raise ValueError(
+        f"`output` must be one of {listed(names)} or a position from 0 to {len(names) - 1}, "
+        f"got {output!r}."
+    )
+
+
+def jitter(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """Return offsets within ±0.3 that keep rows of one category from hiding each other.
+
+    Multiples of the golden ratio fill the interval evenly, however many rows there are.
+
+    >>> jitter(np.array([0, 1, 1])).round(2).tolist()
+    [-0.3, -0.3, 0.07]
+    """
+    rank = np.zeros(len(codes))
+    for code in np.unique(codes):
+        rank[codes == code] = np.arange(np.sum(codes == code))
+    return 0.6 * (rank * GOLDEN_RATIO % 1.0 - 0.5)
+
+
+def records(table: Any) -> list[dict[str, Any]]:
+    """Return the rows of a result table: a list of rows, a dict of columns, or a data frame.
+
+    >>> records({"a": np.array([1, 2])})
+    [{'a': 1}, {'a': 2}]
+    """
+    if isinstance(table, list):
+        return table
+    if isinstance(table, Mapping):
+        return ResultTable.of({str(name): values for name, values in table.items()})
+    return nw.from_native(table, eager_only=True).rows(named=True)
+
+
+# ---- outputs ----
 
 
 def plot_prediction(
@@ -79,14 +190,14 @@ def plot_observations(
     >>> known = Observations.from_flags([1.0, 2.0, np.nan], [0, 1, 0])
     >>> ax = plot_observations(known, np.arange(3.0), ax=Figure().subplots())
     >>> ax.get_legend_handles_labels()[1]
-    ['seen', 'at least', 'missing']
+    ['exact', 'at least', 'missing']
     """
     ax, d = new_axes(ax), output_position(observations.names, output)
     values, colours = observations.values()[:, d], colours_on(ax)
     dot = {"marker": "o", "color": colours["exact"], "s": 12, "alpha": 0.75}
     arrow = {"color": colours["censored"], "s": 90, "alpha": 0.95}
     for rows, label, mark in (
-        (observations.is_exact[:, d], "seen", dot),
+        (observations.is_exact[:, d], "exact", dot),
         (observations.is_right[:, d], "at least", {**arrow, "marker": _arrow(1)}),
         (observations.is_left[:, d], "at most", {**arrow, "marker": _arrow(-1)}),
     ):
@@ -112,9 +223,13 @@ def plot_output(
     observations: Observations | None = None,
     truth: Float[np.ndarray, "N D"] | None = None,
     probability: float | None = 0.9,
+    by_category: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the prediction of an output with its observations and, if known, the truth.
+
+    With `by_category`, x are codes of categories: predictions are then points with error bars, as
+    nothing lies in between, and rows of one category are drawn beside each other.
 
     Examples
     --------
@@ -128,13 +243,23 @@ def plot_output(
     'y'
     """
     ax, d = new_axes(ax), output_position(prediction.names, output)
+    colours, beside = colours_on(ax), x + jitter(x) if by_category else x
     if truth is not None:
-        order = np.argsort(x, kind="stable")
-        line = {"color": colours_on(ax)["truth"], "linewidth": 1.0, "linestyle": ":"}
-        ax.plot(x[order], np.asarray(truth)[order, d], label="truth", **line)
-    plot_prediction(prediction, x, d, probability=probability, ax=ax)
+        order = np.argsort(beside, kind="stable")
+        line = {"color": colours["truth"], "linewidth": 1.0, "markersize": 4.0, "label": "truth"}
+        ax.plot(beside[order], np.asarray(truth)[order, d], "x" if by_category else ":", **line)
+    if by_category:
+        codes, first = np.unique(x, return_index=True)
+        mean, point = prediction.mean[first, d], {"color": colours["prediction"], "zorder": 4}
+        if probability is not None:
+            ends = [end[first, d] for end in prediction.interval(probability)]
+            label = f"predicted, {probability:.0%} interval"
+            _error_bars(ax, codes, mean, *ends, label=label, elinewidth=2.2, capsize=6, **point)
+        ax.plot(codes, mean, "D", markersize=7, label="predicted", **point)
+    else:
+        plot_prediction(prediction, x, d, probability=probability, ax=ax)
     if observations is not None:
-        plot_observations(observations, x, d, ax=ax)
+        plot_observations(observations, beside, d, ax=ax)
     ax.set_title(without_math(prediction.names[d]), loc="left")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -176,20 +301,14 @@ def plot_posterior(
     >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> ax = plot_posterior(model, ax=Figure().subplots())
     >>> ax.get_legend_handles_labels()[1][-2:]
-    ['seen', 'at least']
+    ['exact', 'at least']
     """
-    axis = training_axis(model)
+    ax, axis = new_axes(ax), training_axis(model)
     chosen = np.arange(len(axis.values))[rows]
-    draw = plot_output if axis.categories is None else _plot_by_category
-    draw(
-        predict_training(model, chosen),
-        axis.values[chosen],
-        output,
-        observations=model.observations_.rows(chosen),
-        truth=None if truth is None else np.asarray(truth)[chosen],
-        probability=probability,
-        ax=(ax := new_axes(ax)),
-    )
+    shown: dict[str, Any] = {"probability": probability, "by_category": axis.categories is not None}
+    shown["observations"] = model.observations_.rows(chosen)
+    shown["truth"] = None if truth is None else np.asarray(truth)[chosen]
+    plot_output(predict_training(model, chosen), axis.values[chosen], output, **shown, ax=ax)
     label_x_axis(ax, axis)
     if legend:
         # The room for the title is in units of the font, whatever the height of the axes.
@@ -198,33 +317,40 @@ def plot_posterior(
     return ax
 
 
-def _plot_by_category(
-    prediction: Prediction,
-    x: Shaped[np.ndarray, " N"],
-    output: int | str,
+def plot_noise(
+    model: Any,
+    output: int | str = 0,
     *,
-    observations: Observations,
-    truth: Float[np.ndarray, "N D"] | None,
-    probability: float | None,
-    ax: Axes,
-) -> None:
-    """Draw an output by category: points with error bars, since nothing lies in between."""
-    d, colours = output_position(prediction.names, output), colours_on(ax)
-    beside = x + jitter(x)
-    if truth is not None:
-        dots = {"color": colours["truth"], "marker": "x", "s": 14, "linewidths": 1.0}
-        ax.scatter(beside, truth[:, d], label="truth", **dots)
-    plot_observations(observations, beside, d, ax=ax)
-    codes, first = np.unique(x, return_index=True)
-    mean, style = prediction.mean[first, d], {"color": colours["prediction"], "zorder": 4}
-    if probability is not None:
-        low, high = (end[first, d] for end in prediction.interval(probability))
-        bars = {"fmt": "none", "elinewidth": 2.2, "capsize": 6, **style}
-        label = f"predicted, {probability:.0%} interval"
-        ax.errorbar(codes, mean, np.maximum([mean - low, high - mean], 0.0), label=label, **bars)
-    ax.plot(codes, mean, "D", markersize=7, label="predicted", **style)
-    ax.set_title(without_math(prediction.names[d]), loc="left")
-    ax.spines[["top", "right"]].set_visible(False)
+    rows: Any = slice(None),
+    role: str = "scale",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a parameter of an output's likelihood over the training rows, by default its scale.
+
+    The parameter depends on the family: the standard deviation of a Gaussian, the dispersion of a
+    negative binomial. It is in the units of the output where it has any.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> plot_noise(model, ax=Figure().subplots()).get_ylabel()
+    'scale'
+    """
+    ax, d = new_axes(ax), output_position(model.output_names_, output)
+    axis, parameter = training_axis(model), _parameter(model, role, d)
+    chosen = np.arange(len(axis.values))[rows]
+    chosen = chosen[np.argsort(axis.values[chosen], kind="stable")]
+    values = predict_training(model, chosen).parameters()[role][:, d]
+    dots = axis.categories is not None
+    line: dict[str, Any] = {"linestyle": "", "marker": "D"} if dots else {"linewidth": 1.6}
+    ax.plot(axis.values[chosen], values, color=colours_on(ax)["other"], **line)
+    ax.set_ylim(0, 1.1 * float(np.max(values)))
+    ax.set_title(without_math(model.output_names_[d]), loc="left")
+    ax.set_ylabel(parameter.name)
+    label_x_axis(ax, axis)
+    return ax
 
 
 def label_x_axis(ax: Axes, axis: XAxis) -> None:
@@ -251,6 +377,217 @@ def _arrow(direction: int) -> Path:
     head = [(-0.45, 0.35), (0.45, 0.35), (0.0, 1.1), (-0.45, 0.35)]
     parts = [Path(np.array(part) * (1, direction), closed=True) for part in (bar, head)]
     return Path.make_compound_path(*parts)
+
+
+def _error_bars(ax: Axes, x: Any, mean: Any, low: Any, high: Any, **style: Any) -> None:
+    """Draw intervals; the mean of a skewed distribution may lie outside its own."""
+    ax.errorbar(x, mean, np.maximum([mean - low, high - mean], 0.0), fmt="none", **style)
+
+
+# ---- components ----
+
+
+def plot_component(
+    model: Any,
+    kernel: int = 0,
+    output: int | str = 0,
+    *,
+    role: str = "mean",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one kernel's additive component of an output's latent function, with 90 % intervals.
+
+    A periodic component is drawn over one period, an aperiodic one over the training times, and
+    any other over the values of its input. Behind a log link the component is drawn as a factor.
+
+    Parameters
+    ----------
+    model : CensoredGP
+        A fitted model.
+    kernel : int
+        Position of the kernel among those of the role.
+    output : int or str
+        Which output, by name or position.
+    role : str
+        "mean", "scale" or "shape".
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> plot_component(model, ax=Figure().subplots()).get_title(loc="left")
+    'x0'
+    """
+    ax, lmc = new_axes(ax), varying_prior(model, role, kernel)
+    d = output_position(model.output_names_, output)
+    inputs, axis, ticks = _grid(model, lmc.kernels[kernel])
+    mean, std = (
+        m[kernel, :, lmc.outputs.index(d)] for m in component_marginals(model, role, inputs)
+    )
+    transform, unit = _scale(model, role, d)
+    colours = colours_on(ax)
+    band = (axis.values, transform(mean - 1.645 * std), transform(mean + 1.645 * std))
+    ax.fill_between(*band, color=colours["prediction"], alpha=0.22, linewidth=0)
+    ax.plot(axis.values, transform(mean), color=colours["prediction"], linewidth=1.6)
+    ax.axhline(float(transform(0.0)), color=colours["exact"], linewidth=0.8)
+    ax.set_title(without_math(kernel_labels(lmc.kernels, model.columns_)[kernel]), loc="left")
+    ax.set_ylabel(unit)
+    label_x_axis(ax, axis)
+    if ticks:
+        ax.set_xticks(*ticks)
+    return ax
+
+
+def plot_components(
+    model: Any, output: int | str = 0, *, role: str = "mean", axes: Any = None
+) -> Any:
+    """Draw every kernel's component of an output's latent function side by side; return the axes.
+
+    `axes` are as many as the role has kernels; None: new ones.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from censored_gp import CGP
+    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+    >>> len(plot_components(model, axes=[Figure().subplots()]))
+    1
+    """
+    count = len(varying_prior(model, role).kernels)
+    axes = new_axes(axes, ncols=count, sharey=True, figsize=(3.2 * count, 2.8))
+    flat = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+    if len(flat) != count:
+        raise ValueError(f"`axes` must be {count}, one per kernel, got {len(flat)}.")
+    for kernel, ax in enumerate(flat):
+        plot_component(model, kernel, output, role=role, ax=ax)
+        if kernel:
+            ax.set_ylabel("")
+    return flat
+
+
+@in_float64
+def component_marginals(
+    model: Any, role: str, inputs: Float[np.ndarray, "N C"]
+) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:
+    """Return mean and standard deviation of each kernel's part of a role's latent functions."""
+    # Without sites the compiled program does not depend on the number of training rows.
+    posterior = dataclasses.replace(model.posterior_, sites={})
+    mean, variance = eqx.filter_jit(Posterior.components)(posterior, role, inputs)
+    return np.asarray(mean), np.sqrt(np.asarray(variance))
+
+
+def _parameter(model: Any, role: str, d: int) -> Any:
+    """Return the parameter of an output's likelihood that has this role."""
+    parameters = {p.role: p for p in model.posterior_.model.likelihoods[d].parameters}
+    if role not in parameters:
+        raise ValueError(
+            f"`role` must be one of output {model.output_names_[d]!r} ({listed(parameters)}), "
+            f"got {role!r}."
+        )
+    return parameters[role]
+
+
+def _scale(model: Any, role: str, d: int) -> tuple[Any, str]:
+    """Return how latent values are transformed for drawing, and the unit."""
+    parameter = _parameter(model, role, d)
+    link = getattr(parameter.link, "name", parameter.link)
+    if link == "exp":
+        return np.exp, f"factor on the {parameter.name}"
+    if link == "identity":
+        unit = np.broadcast_to(model.units_.scale, len(model.output_names_))[d]
+        return lambda f: unit * f, f"added to the {parameter.name}"
+    return lambda f: f, f"latent {parameter.name}"
+
+
+def _grid(model: Any, kernel: Kernel) -> tuple[Float[np.ndarray, "K C"], XAxis, Any]:
+    """Return the inputs at which a component is drawn, their axis, and ticks, if it needs any.
+
+    The kernel's first column varies; the others stay at their medians.
+    """
+    columns, known = model.columns_, model.training_.inputs
+    views = sorted(kernel.views(known.shape[1]), key=str) or [(0, None)]
+    column, period = views[0]
+    origin, first, last = columns.origin[column], known[:, column].min(), known[:, column].max()
+    values, ticks = np.linspace(first, last, POINTS), None
+    if not columns.is_time[column]:
+        axis = XAxis(values + float(origin), columns.names[column])
+    elif period is None:
+        wanted = (last - first) * POINTS_PER_LENGTHSCALE / longest_lengthscale(kernel)
+        values = np.linspace(first, last, int(np.clip(wanted, 2 * POINTS, MOST_POINTS)))
+        seconds = np.round(values * 3600).astype("timedelta64[s]")
+        axis = XAxis(np.datetime64(origin).astype("datetime64[s]") + seconds, "time")
+    else:
+        # Weeks begin on a Monday, as 1970 began on a Thursday; other cycles at midnight.
+        day = np.datetime64(origin).astype("datetime64[D]")
+        start = day - (day.astype(int) + 3) % 7 if period == 168.0 else day
+        cycle = np.linspace(0.0, period, POINTS + 1)
+        values = cycle + (start - np.datetime64(origin)) / np.timedelta64(1, "h")
+        label, ticks = CYCLES.get(float(period), ("hours", None))
+        axis = XAxis(cycle, label)
+    inputs = np.tile(np.median(known, axis=0), (len(values), 1))
+    inputs[:, column] = values
+    return inputs, axis, ticks
+
+
+def plot_coregionalization(
+    model: Any, role: str = "mean", kernel: int | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Draw the prior correlations of the outputs' latent functions: of all kernels, or one.
+
+    `kernel` is the position of a kernel among those of the role; None: the sum of all.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from censored_gp import MOCGP
+    >>> model = MOCGP(rank=1).fit([[0], [1], [2], [3]], [[1, 9], [2, 7], [3, 8], [2, 9]])
+    >>> ax = plot_coregionalization(model, ax=Figure().subplots())
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['y0', 'y1']
+    """
+    ax, lmc = new_axes(ax), varying_prior(model, role, kernel)
+    names = [without_math(model.output_names_[d]) for d in lmc.outputs]
+    chosen = slice(None) if kernel is None else slice(kernel, kernel + 1)
+    title = "all kernels" if kernel is None else kernel_labels(lmc.kernels, model.columns_)[kernel]
+    # Outputs in different blocks are independent.
+    covariance = np.asarray(block_diag(*np.sum(lmc.coregionalization[chosen], axis=0)))
+    scale = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+    matrix = covariance / np.outer(scale, scale)
+    # A diverging scale whose ends the colour-blind tell apart, pale in the middle.
+    image = ax.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
+    if len(names) <= 12:
+        for (row, column), value in np.ndenumerate(matrix):
+            ink = "white" if abs(value) > 0.6 else "black"
+            ax.text(column, row, f"{value:.2f}", color=ink, ha="center", va="center", size="small")
+    turned = {"rotation": 45, "ha": "right"} if max(map(len, names)) > 4 else {}
+    ax.set_xticks(range(len(names)), names, **turned)
+    ax.set_yticks(range(len(names)), names)
+    ax.grid(visible=False)
+    ax.set_title(f"{role}: {title}")
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="correlation")
+    return ax
+
+
+def varying_prior(model: Any, role: str, kernel: int | None = None) -> Any:
+    """Return the linear model of coregionalization of a role, if it varies and has the kernel."""
+    priors = model.posterior_.model.priors
+    varying = [name for name, lmc in priors.items() if lmc.varies]
+    if role not in varying:
+        raise ValueError(f"`role` must be one that varies ({listed(varying)}), got {role!r}.")
+    lmc = priors[role]
+    if kernel is not None and kernel not in range(len(lmc.kernels)):
+        labels = listed(kernel_labels(lmc.kernels, model.columns_))
+        raise ValueError(
+            f"`kernel` must be a position from 0 to {len(lmc.kernels) - 1} ({labels}), "
+            f"got {kernel!r}."
+        )
+    return lmc
+
+
+# ---- lost demand, calibration, the fit ----
 
 
 def plot_lost_demand(
@@ -297,10 +634,8 @@ def plot_lost_demand(
     )
     colours, places = colours_on(ax), np.arange(len(rows))
     ax.bar(places, mean, color=colours["censored"], alpha=0.85, label="lost")
-    # The mean of a skewed distribution may lie outside its interval.
-    ends = np.maximum([mean - low, high - mean], 0.0)
-    bars = {"fmt": "none", "ecolor": colours["truth"], "elinewidth": 1.2, "capsize": 2.5}
-    ax.errorbar(places, mean, ends, label=f"{probability:.0%} interval", **bars)
+    bars = {"color": colours["truth"], "elinewidth": 1.2, "capsize": 2.5}
+    _error_bars(ax, places, mean, low, high, label=f"{probability:.0%} interval", **bars)
     if by == "weekday":
         labels = [label[:3] for label in labels]
     step = max(1, -(-len(labels) // 12))
@@ -311,6 +646,96 @@ def plot_lost_demand(
     ax.set_ylim(0, None)
     ax.legend(fontsize="small")
     return ax
+
+
+def plot_pit(
+    diagnosis: Any, output: int | str | None = None, *, bins: int = 10, ax: Axes | None = None
+) -> Axes:
+    """Draw the histogram of the PIT: flat if the model is calibrated.
+
+    Many at the ends mean intervals too narrow, many in the middle too wide, many on one side a
+    bias. The dashed lines hold 95 % of the bars of a calibrated model.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis or PIT
+        What `model.diagnose()` or `metrics.pit` returned.
+    output : int or str, optional
+        Which output, by name or position; None: all of them.
+    bins : int
+        Number of bars.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from censored_gp.prediction.metrics import PIT
+    >>> u = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> len(plot_pit(PIT(u, u), ax=Figure().subplots()).patches)
+    10
+    """
+    ax, pit = new_axes(ax), _pit(diagnosis, output)
+    colours, edges, heights = colours_on(ax), np.arange(bins) / bins, pit_histogram(pit, bins)
+    ax.bar(edges, heights, width=0.94 / bins, align="edge", color=colours["prediction"])
+    ax.axhline(1.0, color=colours["truth"], linewidth=1.0)
+    for end in chance_limits(bins, known_cells(pit)):
+        ax.axhline(end, color=colours["truth"], linewidth=0.8, linestyle="--")
+    ax.set(xlim=(0, 1), xlabel="probability integral transform (PIT)", ylabel="density")
+    return ax
+
+
+def plot_coverage(
+    diagnosis: Any, output: int | str | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Draw the coverage of central intervals against their nominal level: the diagonal is right.
+
+    Below the diagonal intervals are too narrow, above it too wide. The band holds 95 % of the
+    points of a calibrated model. Parameters are those of `plot_pit`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from censored_gp.prediction.metrics import PIT
+    >>> u = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> len(plot_coverage(PIT(u, u), ax=Figure().subplots()).lines)
+    2
+    """
+    ax, pit = new_axes(ax), _pit(diagnosis, output)
+    colours, levels = colours_on(ax), np.array(LEVELS)
+    chance = 1.96 * np.sqrt(levels * (1 - levels) / max(1, known_cells(pit)))
+    band = (levels, levels - chance, levels + chance)
+    ax.fill_between(*band, color=colours["exact"], alpha=0.2, linewidth=0, label="by chance")
+    ax.plot([0, 1], [0, 1], color=colours["exact"], linewidth=1.0, label="nominal")
+    line = {"color": colours["prediction"], "marker": "o", "markersize": 3.5, "label": "observed"}
+    ax.plot(levels, pit_coverage(pit, levels), **line)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="nominal coverage", ylabel="coverage", aspect="equal")
+    ax.legend(fontsize="small", loc="upper left")
+    return ax
+
+
+def _pit(diagnosis: Any, output: int | str | None) -> PIT:
+    """Return the PIT of all outputs or one, from a diagnosis or a PIT."""
+    pit: PIT = diagnosis if isinstance(diagnosis, PIT) else diagnosis.pit
+    if output is None:
+        return pit
+    unnamed = [f"y{d}" for d in range(pit.lower.shape[1])]
+    d = output_position(getattr(getattr(diagnosis, "truth", None), "names", unnamed), output)
+    return PIT(pit.lower[:, [d]], pit.upper[:, [d]])
+
+
+def known_cells(pit: PIT) -> int:
+    """Return how many cells have a PIT: those that are not missing."""
+    return int(np.sum(~np.isnan(pit.lower)))
+
+
+def chance_limits(bins: int, cells: int) -> tuple[float, float]:
+    """Return the limits between which 95 % of the bars of a calibrated model's PIT lie.
+
+    The number of `cells` in one of B bins is binomial: a bar has the variance (B - 1) / cells.
+    """
+    chance = 1.96 * float(np.sqrt((bins - 1) / max(1, cells)))
+    return max(0.0, 1.0 - chance), 1.0 + chance
 
 
 def plot_elbo(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -335,59 +760,3 @@ def plot_elbo(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="evaluation", ylabel="evidence lower bound")
     ax.set_title(f"ELBO {model.elbo_:,.1f}, {model.report_.status}")
     return ax
-
-
-def plot_coregionalization(
-    model: Any, role: str = "mean", kernel: int | None = None, *, ax: Axes | None = None
-) -> Axes:
-    """Draw the prior correlations of the outputs' latent functions: of all kernels, or one.
-
-    `kernel` is the position of a kernel among those of the role; None: the sum of all.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from censored_gp import MOCGP
-    >>> model = MOCGP(rank=1).fit([[0], [1], [2], [3]], [[1, 9], [2, 7], [3, 8], [2, 9]])
-    >>> ax = plot_coregionalization(model, ax=Figure().subplots())
-    >>> [label.get_text() for label in ax.get_xticklabels()]
-    ['y0', 'y1']
-    """
-    ax, lmc = new_axes(ax), varying_prior(model, role, kernel)
-    names = [without_math(model.output_names_[d]) for d in lmc.outputs]
-    if kernel is None:
-        matrix, title = prior_correlation(model.posterior_.model, role), "all kernels"
-    else:
-        covariance = np.asarray(block_diag(*np.asarray(lmc.coregionalization[kernel])))
-        scale = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
-        matrix = covariance / np.outer(scale, scale)
-        title = kernel_labels(lmc.kernels, model.columns_)[kernel]
-    # A diverging scale whose ends the colour-blind tell apart, pale in the middle.
-    image = ax.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
-    if len(names) <= 12:
-        for (row, column), value in np.ndenumerate(matrix):
-            ink = "white" if abs(value) > 0.6 else "black"
-            ax.text(column, row, f"{value:.2f}", color=ink, ha="center", va="center", size="small")
-    turned = {"rotation": 45, "ha": "right"} if max(map(len, names)) > 4 else {}
-    ax.set_xticks(range(len(names)), names, **turned)
-    ax.set_yticks(range(len(names)), names)
-    ax.grid(visible=False)
-    ax.set_title(f"{role}: {title}")
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="correlation")
-    return ax
-
-
-def varying_prior(model: Any, role: str, kernel: int | None = None) -> Any:
-    """Return the linear model of coregionalization of a role, if it varies and has the kernel."""
-    priors = model.posterior_.model.priors
-    varying = [name for name, lmc in priors.items() if lmc.varies]
-    if role not in varying:
-        raise ValueError(f"`role` must be one that varies ({listed(varying)}), got {role!r}.")
-    lmc = priors[role]
-    if kernel is not None and kernel not in range(len(lmc.kernels)):
-        labels = listed(kernel_labels(lmc.kernels, model.columns_))
-        raise ValueError(
-            f"`kernel` must be a position from 0 to {len(lmc.kernels) - 1} ({labels}), "
-            f"got {kernel!r}."
-        )
-    return lmc

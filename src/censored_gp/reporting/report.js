@@ -14,7 +14,7 @@
       style: {
         "cgp-band": { color: blue, fillOpacity: 0.25 },
         "cgp-mean": { color: blue, strokeWidth: 1.8 },
-        "cgp-seen": { color: grey, fillOpacity: 0.85 },
+        "cgp-exact": { color: grey, fillOpacity: 0.85 },
         "cgp-bound": { color: warm },
         "cgp-between": { color: warm, strokeWidth: 3 },
         "cgp-missing": { color: grey },

@@ -78,7 +78,7 @@ def write_report(
     names = [str(name) for name in model.output_names_]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     found = content.Content(
-        title or f"Behind the records: {', '.join(names[:3])}{more}",
+        title or f"Censored GP report: {', '.join(names[:3])}{more}",
         model,
         probability,
         content.drawn_series(model, probability, max_points),

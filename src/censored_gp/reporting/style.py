@@ -117,8 +117,8 @@ def colours_on(ax: Axes) -> dict[str, str]:
     return COLOURS if light > 0.5 else DARK
 
 
-def new_axes(ax: Axes | None = None) -> Axes:
-    """Return the axes given, or new ones.
+def new_axes(ax: Axes | None = None, **settings: Any) -> Axes:
+    """Return the axes given, or new ones with these settings of `plt.subplots`.
 
     >>> from matplotlib.figure import Figure
     >>> mine = Figure().subplots()
@@ -130,7 +130,7 @@ def new_axes(ax: Axes | None = None) -> Axes:
     require_matplotlib()
     import matplotlib.pyplot as plt
 
-    return plt.subplots(layout="constrained")[1]
+    return plt.subplots(layout="constrained", **settings)[1]
 
 
 def without_math(text: str) -> str:

@@ -260,7 +260,7 @@ def draw_figure(demo: Demo, path: Path) -> None:
             _draw_days(demo, d, axes[d, 0])
             _draw_working_day(demo, d, axes[d, 1])
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        words = {"seen": "pickups", "at least": "pickups until bikes ran out"}
+        words = {"exact": "pickups", "at least": "pickups until bikes ran out"}
         named = dict(zip((words.get(text, text) for text in labels), handles, strict=True))
         figure.legend(
             list(named.values()),
