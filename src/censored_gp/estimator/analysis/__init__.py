@@ -1,5 +1,7 @@
-"""Functions of a fitted model: lost demand, required supply, forecast, diagnosis, comparison.
+"""Analyses of a fitted model: lost demand, required supply, forecast, diagnosis, comparison.
 
-They use its public attributes (`training_`, `posterior_`, `units_`) and methods; the methods of
-`CensoredGP` of the same names document their arguments.
+Each module has the function that the method of `CensoredGP` of the same name calls (`compare` is a
+function of the package only), and the parts it is made of. They use public attributes of the model
+(`training_`, `posterior_`, `units_`) and its methods. `compare`, `Diagnosis` and
+`censoring_cautions` may be imported from other packages.
 """
