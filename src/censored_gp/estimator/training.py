@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Shaped
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -222,7 +223,9 @@ def validated_inputs(
     A flat array of numbers could be one row or one column, and is refused; a flat array of times
     is one column.
     """
-    shape, named = tables.shape_of(X, "Input"), tables.is_table(X)
+    # Some sparse matrices are dicts.
+    named = tables.is_table(X) and not issparse(X)
+    shape = tables.shape_of(X, "Input")
     flat_times = len(shape) == 1 and any(read_inputs(X)[1].is_time)
     if isinstance(X, np.ndarray) and X.dtype == object:
         for (row, *column), value in np.ndenumerate(X):
@@ -235,7 +238,7 @@ def validated_inputs(
     plain = len(shape) in (1, 2) and not isinstance(X, tables.Table)
     if plain:
         validate_data(
-            estimator, X, reset=columns is None, skip_check_array=named, dtype=None,
+            estimator, cast(Any, X), reset=columns is None, skip_check_array=named, dtype=None,
             ensure_all_finite=False, ensure_2d=not flat_times, ensure_min_samples=0,
         )  # fmt: skip
     matrix, known = read_inputs(X, columns)
