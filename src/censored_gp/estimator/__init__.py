@@ -1,7 +1,11 @@
-"""`CensoredGP`, a scikit-learn estimator, and what can be asked of a fitted one.
+"""`CensoredGP`, a scikit-learn estimator, and the analyses of a fitted model.
 
-`censored_gp` is the estimator; `presets` the paper's six models and `load`; `settings` what its
-parameters may be; `training` how its data are read; `persistence` how it is saved; `summary` what
-it prints; `analysis` the questions: lost demand, required supply, forecast, diagnosis, comparison.
-The public names are those of `censored_gp` itself: import them from there.
+`censored_gp` has the estimator, `presets` the six models of the paper and `load`. Behind them are
+`settings` (checks of parameters, settings of engines), `training` (from the user's data to
+`TrainingData`), `persistence` (model files), `summary` (the model in words, names of kernels) and
+`analysis` (lost demand, required supply, forecast, diagnosis, comparison).
+
+Users import `CensoredGP`, the presets, `compare` and `load` from `censored_gp` itself. Packages
+above this one (`datasets`, `reporting`, `cli`) may import these and the functions of `presets`,
+`summary` and `analysis` from their modules, and `replacing` (atomic writing) from `persistence`.
 """

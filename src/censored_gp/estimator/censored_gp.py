@@ -1,7 +1,7 @@
-"""The estimator: scikit-learn's way into the model, for outputs that were only partly seen.
+"""The scikit-learn estimator of censored outputs.
 
-Methods are thin: `training` reads the data, `prediction` predicts, and the functions of `analysis`
-answer what people ask of a fitted model.
+Methods are thin: `training` reads the data, `prediction` predicts, and `analysis` has the functions
+behind `lost_demand`, `required_supply`, `forecast` and `diagnose`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Cells = Float[np.ndarray, "N D"]
 
 
 class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
-    """Gaussian-process regression for outputs that were only partly seen.
+    """Gaussian-process regression for censored outputs.
 
     Parameters
     ----------
@@ -99,15 +99,15 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     n_iter_ : int
         Steps taken.
     training_ : TrainingData
-        The training data: inputs as the kernels see them, times, what is known of the outputs.
+        The training data: inputs as the kernels see them, times, observations, likelihoods.
     observations_ : Observations
-        What was known of the outputs.
+        Bounds of the training outputs.
     layout_ : Layout or None
-        Which column of the training table is what; None if arrays were given.
+        The roles of the columns of the training table; None if arrays were given.
     output_names_ : tuple of str
         Names of the outputs.
     columns_ : Columns
-        How the inputs are read.
+        The encoding of the inputs.
     units_ : Units
         The units in which the outputs are computed.
     n_features_in_, feature_names_in_
@@ -188,7 +188,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         upper: Any = None,
         side: str = "right",
     ) -> Self:
-        """Fit to rows of inputs and what is known of their outputs.
+        """Fit to rows of inputs and outputs that are exact, censored or missing.
 
         Either X are the inputs and y the outputs, as arrays or data frames. Or X is a table
         (a data frame of pandas, polars or pyarrow, or a dict of columns), `outputs` names its
@@ -263,7 +263,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     @property
     def observations_(self) -> Observations:
-        """What was known of the outputs."""
+        """Bounds of the training outputs."""
         return self.training_.observations
 
     @property
@@ -273,12 +273,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     @property
     def columns_(self) -> Columns:
-        """How the inputs are read."""
+        """The encoding of the inputs."""
         return self.training_.columns
 
     @property
     def layout_(self) -> Layout | None:
-        """Which column of the training table is what; None if arrays were given."""
+        """The roles of the columns of the training table; None if arrays were given."""
         return self.training_.layout
 
     @property
@@ -297,8 +297,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def predict_distribution(self, X: Any) -> Prediction:
         """Return the distribution of the true outputs at new inputs, for every row and output.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.predict_distribution([[2.5]]).interval(0.8)[0].round(1)
         array([[3.2]])
         """
@@ -318,8 +316,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Bounds (in model units) and sites of the rows are those of training cells; see `imputation`.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.distribution_at(model.training_.inputs[:2]).shape
         (2, 1)
         """
@@ -329,8 +325,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the expected true outputs, and their standard deviations if asked for.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.predict([[0.5], [2.5]]).round(1)
         array([1.4, 3.6])
         """
@@ -343,8 +337,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Several levels make a leading axis or, in a table, a column `level`.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.quantile([[2.5]], [0.1, 0.9]).round(1)[:, 0]
         array([3.2, 4.1])
         """
@@ -359,8 +351,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         that less is left out below than may be (of small counts, or at a bound, nothing at all);
         the upper end is then the smallest with which the interval holds as much as it should.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> low, high = model.interval([[2.5]], 0.8)
         >>> low.round(1), high.round(1)
         (array([3.2]), array([4.1]))
@@ -373,8 +363,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def cdf(self, X: Any, y: Any = None) -> Any:
         """Return P(Y <= y) of the true outputs; of a table, y may be left to its own values.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.cdf([[2.5]], 3).round(2)
         array([0.04])
         """
@@ -387,8 +375,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         If X is a table, y may be left to the values that it has; NaN stays NaN.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.log_density([[2.5]], [3]).round(1)
         array([-1.5])
         """
@@ -401,8 +387,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         The draws make a leading axis or, in a table, a column `draw`.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.sample([[2.5], [3.5]], 100, random_state=0).shape
         (100, 2)
         """
@@ -411,7 +395,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
     def sample_prior(self, X: Any, n: int = 1, random_state: Any = None) -> Any:
-        """Draw outputs from the model before it saw data, at its fitted hyper-parameters.
+        """Draw outputs from the prior, at the fitted hyper-parameters.
 
         This is the paper's generative algorithm: latent functions from the linear model of
         coregionalization, then outputs from their likelihoods. The draws make a leading axis or,
@@ -419,8 +403,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.sample_prior([[2.5], [3.5]], 3, random_state=0).shape
         (3, 2)
         """
@@ -433,7 +415,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return self._shaped(own, rows, ("draw", np.arange(n)))
 
     def imputation(self, rows: Any = slice(None)) -> Prediction:
-        """Return the distribution of what training cells really were, given their bounds.
+        """Return the posterior predictive distribution of training cells, given their bounds.
 
         Parameters
         ----------
@@ -442,8 +424,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.imputation([2, 3]).mean.round(1)[:, 0]
         array([3.4, 3.4])
         """
@@ -461,8 +441,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Exact cells are as they were observed, censored ones the mean given their bounds, missing
         ones the predictive mean.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.impute().round(1)
         array([1. , 2. , 3.4, 3.4, 2. , 1. ])
         """
@@ -475,15 +453,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return filled, self._shaped(std, self.training_.rows)
 
     def impute_interval(self, probability: float = 0.9) -> tuple[Any, Any]:
-        """Return both ends of the central intervals that hold what the training outputs were.
+        """Return both ends of the central intervals that hold the true training outputs.
 
-        Both ends of an exact cell are the value that was observed; those of a censored one are
-        within its bounds.
+        Both ends of an exact cell are its value; those of a censored one are within its bounds.
 
         Examples
         --------
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> low, high = model.impute_interval(0.8)
         >>> low.round(1), high.round(1)
         (array([1. , 2. , 3.1, 3.1, 2. , 1. ]), array([1. , 2. , 3.8, 3.8, 2. , 1. ]))
@@ -497,7 +472,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def _of_censored(
         self, ask: Callable[[Prediction], tuple[Cells, Cells]]
     ) -> Float[np.ndarray, "2 N D"]:
-        """Ask for two figures of the training cells that are not exact; the others have NaN."""
+        """Return two statistics of training cells that are not exact; the others have NaN."""
         exact = self.training_.seen.is_exact
         # Of few rows all are looked at, by the program that predicts them.
         rows = ~exact.all(axis=1) | ((len(exact) <= MOST_ROWS) & ~exact.all())
@@ -531,9 +506,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from censored_gp import CGP
         >>> X, y = [[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1]
-        >>> model = CGP().fit(X, y, capacity=3)
         >>> model.score(X, y, capacity=3) > model.score(X, y)
         True
         """
@@ -544,7 +517,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         truth = training.read_truth(
             self, X, y, censored=censored, capacity=capacity, lower=lower, upper=upper, side=side
         )
-        training.check_alike(truth, prediction.shape, self.output_names_)
+        training.check_alike(truth, prediction.mean, self.output_names_)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
         each = [
             r2_score(truth.lower[rows, d], prediction.mean[rows, d], sample_weight=weight[rows])
@@ -582,8 +555,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> total = model.lost_demand(samples=100, random_state=0)[0]
         >>> 0 < total["lost_low"] < total["lost"] < total["lost_high"], total["censored"]
         (True, 2)
@@ -620,8 +591,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> rows = model.required_supply([[2], [3], [4]], samples=100, window=[0, 0, 1])
         >>> [row["peak"] > row["expected_peak"] for row in rows]
         [True, True]
@@ -680,28 +649,26 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return forecast.forecast(self, periods, until, inputs, probability, samples, random_state)
 
     def diagnose(self, folds: int = 3, random_state: Any = None) -> Diagnosis:
-        """Hold out cells, predict them, and tell in figures and words how well that went.
+        """Cross-validate the model; return scores and warnings.
 
-        Whole days are held out (rows, if the inputs have no time), those of each output on their
-        own. Every refit starts afresh, so that it knows nothing of what it is asked for, and uses
-        the engine "natural". Three folds are nine refits, or three if nothing is censored.
+        Folds are whole days (rows, if the inputs have no time), drawn for each output separately.
+        Every refit starts afresh, so that nothing leaks from the cells held out, and uses the
+        engine "natural". Three folds are nine refits, or three if nothing is censored.
 
         Parameters
         ----------
         folds : int
             How many times a part of the cells is held out.
         random_state : int, RandomState or None
-            Seed of who is held out when; None: that of the estimator or, if it has none, 0.
+            Seed of the folds; None: that of the estimator or, if it has none, 0.
 
         Returns
         -------
         Diagnosis, with `rows`: scores of this model, of one that ignores censoring and of one
-        that sees exact cells only, by output; and `warnings`: sentences. Print it to see both.
+        that is fitted to exact cells, by output; and `warnings`: sentences. Print it to see both.
 
         Examples
         --------
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> found = model.diagnose(folds=2)
         >>> list(found.scores)
         ['this model', 'ignores censoring', 'exact cells only']
@@ -712,8 +679,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def coregionalization(self) -> tuple[summary.Coregionalization, ...]:
         """Return the matrices B_q = A_q A_q' of Eq. (5) by role and kernel.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> [(found.role, found.matrix.shape) for found in model.coregionalization()]
         [('mean', (1, 1))]
         """
@@ -725,8 +690,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         A model that was fitted to a table answers with one, its first column the outputs' names.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> model.correlations()
         array([[1.]])
         """
@@ -739,10 +702,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return data.table({data.output_label: np.array(names), **columns})
 
     def summary(self) -> str:
-        """Return what was fitted, to what, and how it went, in words.
+        """Return the model, its data and the end of the fit in words.
 
-        >>> from censored_gp import CGP
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
         >>> print(model.summary())
         CGP on 'x0': y Gaussian()
         6 rows of 1 output
@@ -754,8 +715,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a file that `censored_gp.load` reads.
 
-        >>> from censored_gp import CGP, load
-        >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
+        >>> from censored_gp import load
         >>> path = model.save("bikes.cgp")
         >>> bool(load(path).predict([[2.5]]) == model.predict([[2.5]]))
         True
@@ -793,25 +753,23 @@ def _in_own_units(report: FitResult, units: Units, seen: Observations) -> FitRes
 
 @contextlib.contextmanager
 def progress_bar(wanted: Any) -> Iterator[Progress]:
-    """Yield a function that engines tell of their steps.
+    """Yield the callback by which engines report their steps.
 
     `wanted` is True for a bar on the standard error stream (nothing, if that is no terminal),
-    False for silence, or such a function itself.
+    False for silence, or such a callback itself.
     """
     if callable(wanted) or not wanted:
-        yield cast(Progress, wanted) if callable(wanted) else silent
+        yield cast(Progress, wanted or silent)
         return
     # Imported on demand: rich is slow to load.
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[bound]}"))
-    with Bar(
-        *columns, TimeElapsedColumn(), console=console, transient=True,
-        disable=not console.is_terminal,
-    ) as bar:  # fmt: skip
+    columns = ("{task.description}", BarColumn(), "{task.fields[bound]}", TimeElapsedColumn())
+    hidden = not console.is_terminal
+    with Bar(*columns, console=console, transient=True, disable=hidden) as bar:
         line = bar.add_task("starting", total=None, bound="")
 
         def tell(stage: str, done: int, most: int, bound: float) -> None:

@@ -1,9 +1,8 @@
-"""Models in files: arrays in safetensors, all else as JSON in its header; no pickle.
+"""Model files: arrays in safetensors, everything else as JSON in its header; no pickle.
 
-A file names classes by a word, never by an import path: a class of this module's list, or a kernel,
-likelihood, link or estimator that is defined in the program. Reading a file runs nothing that it
-brings along. Before anything is made of it, it is checked that it is ours, that this release can
-read it, and that every byte is as it was written.
+A file names classes by a word, never by an import path: a class of `RECORDS`, or a kernel,
+likelihood, link or estimator that is defined in the program. Loading executes no code from the
+file. The format, its version and a checksum are verified before anything is decoded.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import numpy as np
@@ -45,25 +43,26 @@ from censored_gp.model.model import Model, Units
 
 FORMAT = "censored-gp model"
 
-VERSION = 2
+VERSION = 3
 """The version of the format, raised when other releases could not read what is written."""
 
 HEADER = "censored_gp"
+"""The key of the metadata of a safetensors file that our header is under."""
 
 KIND = "$"
-"""The key that tells an encoded value from a plain dict; plain dicts are never written."""
+"""The key that tells the kind of an encoded value; plain dicts are never written."""
 
 RECORDS = (
     *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, LMC, Inducing),
     *(DrawnPosterior, Posterior, Weights, Sites, FitResult),
 )
-"""The records that a fitted model consists of."""
+"""The classes that a fitted model consists of, beside kernels, likelihoods and links."""
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model to a file; the file is there whole, or as it was before."""
+    """Write a fitted model to a file, atomically: if writing fails, an older file stays."""
     if not hasattr(model, "posterior_"):
         raise ValueError("save needs a fitted model. Call fit first.")
     arrays: Arrays = {}
@@ -74,7 +73,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     if dataclasses.is_dataclass(state["engine_settings"]):
         state["engine_settings"] = changed_settings(state["engine_settings"])
     encoded = {name: _encode(value, name, arrays) for name, value in state.items()}
-    content = json.dumps({"class": kind.__name__, "state": encoded}, allow_nan=False)
+    content = json.dumps({"class": kind.__name__, "state": encoded})
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -106,12 +105,12 @@ def load(path: str | os.PathLike[str], base: type) -> Any:
 
 
 def _is_state(kind: Any, name: str) -> bool:
-    """Whether an attribute is a setting or was left by fitting."""
+    """Whether an attribute is a parameter or a fitted attribute."""
     return name in kind._get_param_names() or (name.endswith("_") and not name.startswith("_"))
 
 
 def _read(path: Path) -> tuple[str, Arrays]:
-    """Return what a file holds, checked; errors of the disk are passed on as they are."""
+    """Return the verified content and arrays of a file; errors of the disk are passed on."""
     with path.open("rb"):
         pass
     try:
@@ -140,13 +139,8 @@ def _read(path: Path) -> tuple[str, Arrays]:
 
 
 def _digest(content: str, arrays: Arrays) -> str:
-    """Return a checksum of all that a file holds."""
-    total = hashlib.sha256(content.encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        total.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        total.update(array.tobytes())
-    return total.hexdigest()
+    """Return a checksum of the content and of the arrays: their names, types, shapes and bytes."""
+    return hashlib.sha256(content.encode() + to_bytes(arrays)).hexdigest()
 
 
 @contextlib.contextmanager
@@ -175,43 +169,51 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def _classes(*bases: type) -> dict[str, type]:
     """Return classes and all that are derived from them by name; the package's own go first."""
-    found, queue = [], list(bases)
-    while queue:
-        found.append(queue.pop(0))
-        queue += found[-1].__subclasses__()
+    found = list(bases)
+    for kind in found:
+        found += kind.__subclasses__()
     found.sort(key=lambda kind: kind.__module__.startswith("censored_gp."))
     return {kind.__name__: kind for kind in found}
 
 
 def _known_classes() -> dict[str, type]:
-    return _classes(Kernel, Likelihood, Link) | {kind.__name__: kind for kind in RECORDS}
+    return _classes(Kernel, Likelihood, Link, *RECORDS)
 
 
 def _encode(value: Any, where: str, arrays: Arrays) -> Any:
     """Return a value as JSON, its arrays put aside under names of their own."""
-    if value is None or isinstance(value, bool | str) or type(value) is int:
+    kind = type(value)
+    if value is None or kind in (bool, str, int, float):
         return value
-    if type(value) is float:
-        return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
-    if isinstance(value, np.generic | np.ndarray | jax.Array):
-        return _encode_array(value, where, arrays)
-    if type(value) in (tuple, list):
+    if kind in (tuple, list):
         items = [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
-        return items if type(value) is list else {KIND: "tuple", "items": items}
-    if type(value) is dict:
-        pairs = [
-            [_encode(k, where, arrays), _encode(v, f"{where}[{k!r}]", arrays)]
-            for k, v in value.items()
-        ]
-        return {KIND: "dict", "items": pairs}
+        return items if kind is list else {KIND: "tuple", "items": items}
+    if kind is dict:
+        keys = [_encode(key, where, arrays) for key in value]
+        values = [_encode(item, f"{where}[{key!r}]", arrays) for key, item in value.items()]
+        return {KIND: "dict", "keys": keys, "values": values}
     if isinstance(value, Table):
-        content = _encode_array(value.to_bytes(), where, arrays)
+        content = _encode(value.to_bytes(), where, arrays)
         return {KIND: "table", "content": content, "backend": value.backend}
-    name = type(value).__name__
-    if _known_classes().get(name) is not type(value):
-        _refuse(where, value)
-    fields = {k: _encode(v, f"{where}.{k}", arrays) for k, v in _fields(value).items()}
-    return {KIND: "object", "class": name, "fields": fields}
+    if isinstance(value, np.generic | np.ndarray | jax.Array):
+        array = np.array(value, order="C")
+        encoded = {KIND: "array", "type": array.dtype.str, "scalar": isinstance(value, np.generic)}
+        if array.dtype.kind in "OU" and all(isinstance(item, str) for item in array.flat):
+            return encoded | {"text": array.tolist()}
+        if array.dtype.kind in "biufmM":
+            name = f"{len(arrays)} {where}"
+            # safetensors has no type of times.
+            arrays[name] = array.view(np.int64) if array.dtype.kind in "mM" else array
+            return encoded | {"name": name}
+    if _known_classes().get(kind.__name__) is kind:
+        fields = {k: _encode(v, f"{where}.{k}", arrays) for k, v in _fields(value).items()}
+        return {KIND: "object", "class": kind.__name__, "fields": fields}
+    setting = where.split("[")[0].split(".")[0]
+    raise ValueError(
+        f"save: {where} is of the class {kind.__qualname__}, which a file cannot hold. "
+        "Accepted are numbers, text, arrays, and kernels, likelihoods and links with names of "
+        f"their own. model.set_params({setting}=None) exchanges a setting: the fit stays."
+    )
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -224,63 +226,30 @@ def _fields(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
 
 
-def _encode_array(value: Any, where: str, arrays: Arrays) -> dict[str, Any]:
-    """Put an array aside; times are written as whole numbers and text in the JSON."""
-    array = np.array(value, order="C")
-    if array.dtype.kind in "OU":
-        flat = array.ravel().tolist()
-        if not all(isinstance(item, str) for item in flat):
-            _refuse(where, value)
-        return {KIND: "text", "items": flat, "shape": list(array.shape), "type": array.dtype.kind}
-    if array.dtype.kind not in "biufmM":
-        _refuse(where, value)
-    kind = "scalar" if isinstance(value, np.generic) else "array"
-    encoded = {KIND: kind, "name": f"{len(arrays)} {where}"}
-    if array.dtype.kind in "mM":
-        encoded["type"], array = array.dtype.str, array.view(np.int64)
-    arrays[encoded["name"]] = array
-    return encoded
-
-
-def _refuse(where: str, value: Any) -> NoReturn:
-    setting = where.split("[")[0].split(".")[0]
-    raise ValueError(
-        f"save: {where} is of the class {type(value).__qualname__}, which a file cannot hold. "
-        "Accepted are numbers, text, arrays, and kernels, likelihoods and links with names of "
-        f"their own. model.set_params({setting}=None) exchanges a setting: what was fitted stays."
-    )
-
-
 def _decode(value: Any, arrays: Arrays) -> Any:
     """Return the value that `_encode` has written."""
-    if isinstance(value, list):
-        return [_decode(item, arrays) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    kind = value[KIND]
-    if kind == "float":
-        return float(value["value"])
-    if kind == "tuple":
-        return tuple(_decode(value["items"], arrays))
-    if kind == "dict":
-        return {_decode(k, arrays): _decode(v, arrays) for k, v in value["items"]}
-    if kind == "table":
-        return Table.from_bytes(_decode(value["content"], arrays), value["backend"])
-    if kind == "text":
-        texts = np.array(value["items"], dtype=object if value["type"] == "O" else str)
-        return texts.reshape(value["shape"])
-    if kind == "object":
-        known = _known_classes().get(value["class"])
-        if known is None:
-            raise ValueError(
-                f"the class {value['class']!r} is not known here. If it is a kernel or a "
-                "likelihood of your own, import it before loading."
-            )
-        return known(**{name: _decode(field, arrays) for name, field in value["fields"].items()})
-    array = arrays[value["name"]]
-    if "type" in value:
-        dtype = np.dtype(value["type"])
-        if dtype.kind not in "mM":
-            raise ValueError(f"{value['type']!r} is no type of times")
-        array = array.view(dtype)
-    return array[()] if kind == "scalar" else array
+    match value:
+        case list():
+            return [_decode(item, arrays) for item in value]
+        case {"$": "tuple", "items": items}:
+            return tuple(_decode(items, arrays))
+        case {"$": "dict", "keys": keys, "values": values}:
+            return dict(zip(_decode(keys, arrays), _decode(values, arrays), strict=True))
+        case {"$": "table", "content": content, "backend": backend}:
+            return Table.from_bytes(_decode(content, arrays), backend)
+        case {"$": "array", "type": dtype, "text": text}:
+            return np.array(text, dtype=dtype)
+        case {"$": "array", "type": dtype, "name": name, "scalar": scalar}:
+            array = arrays[name].view(dtype)
+            return array[()] if scalar else array
+        case {"$": "object", "class": name, "fields": fields}:
+            known = _known_classes().get(name)
+            if known is None:
+                raise ValueError(
+                    f"the class {name!r} is not known here. If it is a kernel or a likelihood of "
+                    "your own, import it before loading."
+                )
+            return known(**{field: _decode(item, arrays) for field, item in fields.items()})
+        case dict():
+            raise ValueError(f"{value} is of no known kind")
+    return value

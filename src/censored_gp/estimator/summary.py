@@ -1,4 +1,4 @@
-"""A fitted model in figures and words for people to read: couplings, kernels, how the fit went."""
+"""A fitted model for people to read: coregionalization matrices, correlations, names of kernels."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def coregionalization(
     found = []
     for role, lmc in model.priors.items():
         for block, outputs in enumerate(np.reshape(lmc.outputs, np.shape(lmc.mean))):
-            own = tuple(names[d] for d in outputs)
-            for kernel, matrices in zip(lmc.kernels, lmc.coregionalization, strict=True):
-                own_kernel = jax.tree.map(lambda leaf, b=block: np.asarray(leaf)[b], kernel)
-                words = repr(own_kernel.named(columns))
-                found.append(Coregionalization(role, words, own, np.asarray(matrices[block])))
+            labels = tuple(names[d] for d in outputs)
+            for kernels, matrices in zip(lmc.kernels, lmc.coregionalization, strict=True):
+                kernel = jax.tree.map(lambda leaf, b=block: np.asarray(leaf)[b], kernels)
+                words = repr(kernel.named(columns))
+                found.append(Coregionalization(role, words, labels, np.asarray(matrices[block])))
     return tuple(found)
 
 
@@ -55,11 +55,9 @@ def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D 
 
 
 def describe(estimator: Any) -> str:
-    """Return what was fitted, to what, and how it went."""
+    """Return the model, its data, the end of the fit and the priors, in words."""
     model, names = estimator.posterior_.model, estimator.output_names_
-    families = [
-        f"{name} {likelihood!r}" for name, likelihood in zip(names, model.likelihoods, strict=True)
-    ]
+    families = [f"{name} {each!r}" for name, each in zip(names, model.likelihoods, strict=True)]
     lines = [
         f"{type(estimator).__name__} on {listed(estimator.columns_.names)}: {', '.join(families)}",
         estimator.observations_.summary(),
@@ -84,23 +82,18 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
         sizes = ", ".join(f"{n} {s:.3g}" for n, s in zip(part.outputs, spread, strict=True))
         lines.append(f"  {part.kernel}, standard deviation {sizes}")
     if lmc.nugget is not None:
-        spread = np.abs(np.asarray(lmc.nugget.size)).reshape(len(lmc.outputs), -1)
-        own = [
-            f"{estimator.output_names_[d]} {_range(sizes)}"
-            for d, sizes in zip(lmc.outputs, spread, strict=True)
-            if sizes.any()
+        nugget = np.abs(np.asarray(lmc.nugget.size)).reshape(len(lmc.outputs), -1)
+        sizes = [
+            f"{estimator.output_names_[d]} {' to '.join(f'{s:.3g}' for s in np.unique(ends))}"
+            for d, *ends in zip(lmc.outputs, nugget.min(axis=1), nugget.max(axis=1), strict=True)
+            if any(ends)
         ]
-        lines.append(f"  what every row has of its own, standard deviation {', '.join(own)}")
+        lines.append(f"  nugget, standard deviation {', '.join(sizes)}")
     return lines
 
 
-def _range(sizes: Float[np.ndarray, "J"]) -> str:
-    """Return one size, or how far several reach."""
-    return f"{sizes[0]:.3g}" if len(sizes) == 1 else f"{sizes.min():.3g} to {sizes.max():.3g}"
-
-
 PERIODS = {24.0: "daily", 168.0: "weekly", 8766.0: "yearly"}
-"""Names of common periods of time, by their hours."""
+"""The names of common periods of time, by their hours."""
 
 
 def kernel_labels(kernels: Sequence[Kernel], columns: Columns) -> list[str]:

@@ -1,6 +1,7 @@
-"""Data for a fit and for questions to a fitted model: from what the user gives to matrices.
+"""Training data, new inputs and outputs of an estimator: from the user's arguments to matrices.
 
-Everything that can be wrong with the data is found here, before any computing.
+Inputs are validated as scikit-learn does it (names and number of features); all else is checked in
+`data`. Bad data are refused before any computing.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Float, Shaped
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from censored_gp.data import layout as layouts
 from censored_gp.data import tables, validation
-from censored_gp.data.errors import DataError, listed, refuse
+from censored_gp.data.errors import listed, refuse
 from censored_gp.data.inputs import Columns, read_inputs
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations
@@ -32,27 +34,38 @@ Matrix = Float[np.ndarray, "N C"]
 Times = Shaped[np.ndarray, " N"]
 
 READABLE = (str, bytes, numbers.Number, np.generic, datetime.date, datetime.timedelta)
-"""What a cell of an array of objects may be, among the inputs."""
+"""The types that cells of inputs may have in an array of objects."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingData:
-    """What a model was fitted to."""
+    """The data that a model was fitted to.
+
+    Attributes
+    ----------
+    inputs : array (N, C)
+        Centred inputs, as kernels see them.
+    columns : Columns
+        The encoding of the inputs.
+    observations : Observations
+        Bounds of the outputs, as the user gave them.
+    likelihoods : tuple of Likelihood
+        The likelihood of each output.
+    seen : Observations
+        Bounds as the likelihoods see them: within their support, exact if censoring is ignored.
+    layout : Layout or None
+        The roles of the columns of the training table; None if arrays were given.
+    rows : Rows or None
+        The rows of the training table; None if arrays were given.
+    """
 
     inputs: Matrix
-    """The centred inputs, as kernels see them; `columns` undoes the encoding."""
     columns: Columns
     observations: Observations
-    """What the user said of the outputs."""
     likelihoods: tuple[Likelihood, ...]
-    """The likelihood of each output."""
     seen: Observations
-    """The bounds as the likelihoods see them: within their support, exact where censoring is
-    ignored."""
     layout: Layout | None = None
-    """Which column of the training table is what; None if arrays were given."""
     rows: Rows | None = None
-    """The rows of the training table; None if arrays were given."""
 
     @property
     def times(self) -> Times | None:
@@ -61,14 +74,13 @@ class TrainingData:
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """The outputs as the user names them."""
+        """The outputs as the user names them: of a long table, values of its column `by`."""
         return self.observations.names if self.layout is None else self.layout.outputs
 
     @property
     def output_label(self) -> str:
-        """The name of a column that tells outputs apart."""
-        long = self.layout is not None and self.layout.long
-        return str(self.layout.by) if long and self.layout is not None else "output"
+        """The name of the column of outputs in a result."""
+        return str(getattr(self.layout, "by", None) or "output")
 
     def table(self, columns: Mapping[str, Any]) -> Any:
         """Return columns as a table of the training table's backend."""
@@ -77,14 +89,12 @@ class TrainingData:
         return tables.build(self.layout.backend, columns)
 
     def timestamps(self, column: int, wall: Times, instants: Times | None = None) -> Any:
-        """Return wall-clock times in the type, unit and zone of the training table's own."""
-        zone, layout = self.columns.zones[column], self.layout
+        """Return wall-clock times in the type, unit and zone of the training table's times."""
+        zone, time = self.columns.zones[column], getattr(self.layout, "time", None)
         if instants is None:
             instants = wall if zone is None else to_utc(wall, zone)
-        own = None
-        if self.rows is not None and layout is not None and layout.time is not None:
-            own = self.rows.index.array(layout.time, "Time")
-        return tables.times_like(own, wall, instants, zone)
+        like = None if self.rows is None or time is None else self.rows.index.array(time, "Time")
+        return tables.times_like(like, wall, instants, zone)
 
 
 def wall_clock(columns: Columns, inputs: Matrix) -> Times | None:
@@ -113,19 +123,18 @@ def read_training(
         named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
-        matrix, columns = validated_inputs(model, X)
-        observations = validation.read_targets(y, **bounds)
+        table, observations = X, None
     elif y is not None:
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
         layout, rows, table, observations = layouts.read_training(
             X, outputs, by=by, time=time, inputs=inputs, **bounds
         )
-        with layouts.placed(layout, rows):
-            matrix, columns = validated_inputs(model, table)
-    validation.same_rows(observations, matrix)
     with layouts.placed(layout, rows):
-        observations.require_observed()
+        matrix, columns = validated_inputs(model, table)
+        if observations is None:
+            observations = validation.read_targets(y, **bounds)
+        validation.same_rows(observations, matrix)
         likelihoods = likelihood_of_each(model.likelihood, observations.names)
         seen = seen_by(likelihoods, observations, model.use_censoring)
     return TrainingData(matrix, columns, observations, likelihoods, seen, layout, rows)
@@ -149,13 +158,12 @@ def make_task(
 
 
 def read_validation(model: Any, given: Any, training: TrainingData) -> tuple[Matrix, Observations]:
-    """Read the pair (X, y) that an engine scores its steps by."""
+    """Read the validation data (X, y) of an engine."""
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ValueError(f"`validation` must be a pair (X, y), got {given!r}.")
     inputs, _ = validated_inputs(model, given[0], training.columns)
     observations = validation.read_targets(given[1])
-    validation.same_rows(observations, inputs)
-    validation.same_outputs(observations, training.observations.names)
+    check_alike(observations, inputs, training.observations.names)
     return inputs, validation.within_support(observations, training.likelihoods)
 
 
@@ -170,25 +178,6 @@ def read_new(model: Any, X: Any) -> tuple[Matrix, Rows | None]:
         matrix, row = np.unique(matrix, axis=0, return_inverse=True)
         rows = Rows(rows.index, row.reshape(-1)[rows.row], rows.output)
     return matrix, rows
-
-
-def asked_cells(rows: Rows | None, shape: tuple[int, int]) -> Bool[np.ndarray, "N D"]:
-    """Return the cells that the rows of a long table ask for; otherwise all."""
-    asked = np.full(shape, rows is None or rows.output is None)
-    if rows is not None and rows.output is not None:
-        asked[rows.row, rows.output] = True
-    return asked
-
-
-def spread_labels(
-    labels: Shaped[np.ndarray, " K"], rows: Rows | None, shape: tuple[int, int]
-) -> Shaped[np.ndarray, "N D"]:
-    """Return labels of the rows of a training table (or of the model) for each cell."""
-    if rows is None or rows.output is None or len(labels) != len(rows.row):
-        return np.broadcast_to(labels[:, None], shape)
-    cells = np.full(shape, labels[0], dtype=labels.dtype)
-    cells[rows.row, rows.output] = labels
-    return cells
 
 
 def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
@@ -212,18 +201,13 @@ def read_values(
     bad, said = ~(values.is_exact | values.is_missing), "got bounds where there must be values."
     hint = "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd."
     refuse(bad, values.names, "Output", said, hint=hint)
-    check_alike(values, shape, model.output_names_)
+    check_alike(values, np.empty(shape), model.output_names_)
     return values.values()
 
 
-def check_alike(values: Observations, shape: tuple[int, int], names: tuple[str, ...]) -> None:
-    """Refuse outputs of another shape, or in another order, than predictions."""
-    if values.shape != shape:
-        raise DataError(
-            f"must have one value for each row of X and each output, shape {shape}, got shape "
-            f"{values.shape}.",
-            noun="Outputs",
-        )
+def check_alike(values: Observations, cells: Matrix, names: tuple[str, ...]) -> None:
+    """Refuse outputs of other rows than `cells` has, or of other names or order than `names`."""
+    validation.same_rows(values, cells)
     validation.same_outputs(values, names)
 
 
@@ -235,44 +219,31 @@ def validated_inputs(
     A flat array of numbers could be one row or one column, and is refused; a flat array of times
     is one column.
     """
-    _refuse_unreadable(X)
+    # Some sparse matrices are dicts.
+    named = tables.is_table(X) and not issparse(X)
     shape = tables.shape_of(X, "Input")
-    if len(shape) == 1 and not any(read_inputs(X)[1].is_time):
-        raise ValueError(
-            f"Expected 2D array, got 1D array instead: {len(X)} number(s) as inputs. Reshape your "
-            "data with .reshape(-1, 1) if it has one column, .reshape(1, -1) if it has one row."
-        )
-    if len(shape) == 2 and shape[1] == 0:
-        raise ValueError(
-            f"Inputs: found 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-        )
-    named = isinstance(X, tables.Table)
-    if len(shape) == 2 and not named:
-        validate_data(estimator, X, reset=columns is None, skip_check_array=True)
+    flat_times = len(shape) == 1 and any(read_inputs(X)[1].is_time)
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        for (row, *column), value in np.ndenumerate(X):
+            if not (isinstance(value, READABLE) or tables.is_missing(value)):
+                # A TypeError in these words is part of scikit-learn's conventions.
+                raise TypeError(
+                    f"Input column {column[0] if column else 0}, row {row}: got {value!r}. An "
+                    "argument must be a time, a string that reads as a number, or a number."
+                )
+    plain = len(shape) in (1, 2) and not isinstance(X, tables.Table)
+    if plain:
+        validate_data(
+            estimator, cast(Any, X), reset=columns is None, skip_check_array=named, dtype=None,
+            ensure_all_finite=False, ensure_2d=not flat_times, ensure_min_samples=0,
+        )  # fmt: skip
     matrix, known = read_inputs(X, columns)
-    if columns is None and (named or len(shape) != 2):
+    if columns is None and (flat_times or not plain):
         names = np.array(list(known.groups), dtype=object)
         vars(estimator).pop("feature_names_in_", None)
         vars(estimator).update({"n_features_in_": len(names)})
         vars(estimator).update({"feature_names_in_": names} if known.named else {})
     return matrix, known
-
-
-def _refuse_unreadable(X: Any) -> None:
-    """Refuse what no column can be made of, in the words scikit-learn's users know."""
-    if hasattr(X, "tocsr"):
-        raise TypeError(
-            "Inputs: found sparse data. Accepted are dense arrays and data frames: use .toarray()."
-        )
-    if isinstance(X, np.ndarray) and X.dtype.kind == "c":
-        raise ValueError("Inputs: Complex data not supported. Accepted are real numbers.")
-    objects = isinstance(X, np.ndarray) and X.dtype == object
-    for (row, *column), value in np.ndenumerate(X) if objects else ():
-        if not (isinstance(value, READABLE) or tables.is_missing(value)):
-            raise TypeError(
-                f"Input column {column[0] if column else 0}, row {row}: got {value!r}. An argument "
-                "must be a time, a string that reads as a number, or a number."
-            )
 
 
 def likelihood_of_each(likelihood: Any, names: tuple[str, ...]) -> tuple[Likelihood, ...]:

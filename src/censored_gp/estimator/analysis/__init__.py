@@ -1,7 +1,7 @@
-"""Functions of a fitted model: lost demand, required supply, forecast, diagnosis, comparison.
+"""Analyses of a fitted model: lost demand, required supply, forecast, diagnosis, comparison.
 
-They use the public attributes (`training_`, `posterior_`, `units_`) and methods of the model. Users
-call the methods of `CensoredGP` of the same names, which document the arguments, or
-`censored_gp.compare`. Other packages import functions from their modules; the package itself
-exports nothing.
+Each module has the function that the method of `CensoredGP` of the same name calls (`compare` is a
+function of the package only), and the parts it is made of. They use public attributes of the model
+(`training_`, `posterior_`, `units_`) and its methods. `compare`, `Diagnosis` and
+`censoring_cautions` may be imported from other packages.
 """

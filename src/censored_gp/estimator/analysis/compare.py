@@ -1,4 +1,4 @@
-"""Which model and family fit best? Every one is fitted, and scored on cells it has not seen."""
+"""Comparison of models and families by cross-validation."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def compare(
 ) -> Any:
     """Fit models of the paper with one family or several, and return a table, the best one first.
 
-    The best has the least `nlpd`: the mean negative log probability of what is known of cells
-    that were held out, censored ones included (but no shares). All models are asked
-    about the same cells, and every fold is fitted afresh, so that no model knows of what it is
-    asked for. If counts are compared with continuous families, the latter are asked for the
-    probability of y ± 1/2, so that figures mean the same. `elbo` compares models only within one
+    The best has the least `nlpd`: the mean negative log probability of held-out cells (of their
+    bounds, where they are censored; shares are not scored). All models predict the same folds, and
+    every fold is fitted afresh, so that nothing leaks from the cells held out. If counts are
+    compared with continuous families, the latter are scored by the probability of y ± 1/2, so that
+    scores are comparable. `elbo` compares models only within one
     family and with the same use of the bounds (NCGP and MONCGP see other data than the rest).
 
     Parameters
@@ -54,13 +54,13 @@ def compare(
     folds : int
         How many times a part of the cells is held out; whole days, if there are times.
     random_state : int
-        Seed of who is held out when, and of the fits.
+        Seed of the folds and of the fits.
     settings : dict, optional
         Further settings of `CensoredGP` for all models.
 
     Returns
     -------
-    A table of the make of the training data, with the columns model, likelihood, elbo, nlpd, mae
+    A table of the backend of the training data, with the columns model, likelihood, elbo, nlpd, mae
     and r2 (both of exact cells), coverage (of 90 % intervals), pit_deviation, seconds and best.
 
     Examples
@@ -84,7 +84,10 @@ def compare(
     fitted = [MODELS[name](family, **chosen) for name, family in tried]
     check_data(fitted, X, y, known)
     seconds = [_fit(model, X, y, known) for model in fitted]
-    widen = _widen(fitted)
+    discrete = {each.support.discrete for model in fitted for each in model.training_.likelihoods}
+    exact = fitted[0].observations_.lower[fitted[0].observations_.is_exact]
+    # Counts against continuous families, on data that are whole numbers.
+    widen = len(discrete) == 2 and bool(np.all(exact % 1 == 0))
     rows = []
     for (name, family), model, taken in zip(tried, fitted, seconds, strict=True):
         fold = hold_out(model.observations_, folds, model.training_.times, random_state)
@@ -128,15 +131,8 @@ def _named(family: Any) -> str:
     return type(as_likelihood(family)).__name__
 
 
-def _widen(fitted: Sequence[CensoredGP]) -> bool:
-    """Whether counts and continuous families are compared, on data that are whole numbers."""
-    discrete = {each.support.discrete for model in fitted for each in model.training_.likelihoods}
-    known = fitted[0].observations_
-    return len(discrete) == 2 and bool(np.all(known.lower[known.is_exact] % 1 == 0))
-
-
 def nlpd_of_counts(prediction: CrossPrediction, known: Observations) -> float:
-    """Return the mean score of whole numbers, of which a continuous family gives y ± 1/2."""
+    """Return the mean `nlpd` of whole numbers, y ± 1/2 under a continuous family."""
     half = np.where(prediction.discrete, 0.0, 0.5)
     logs = prediction.log_probability(known.lower - half, known.upper + half)
     return float(-np.mean(logs[~known.is_missing & ~known.is_share]))

@@ -1,10 +1,9 @@
-"""Is the model any good? Cells are held out, predicted, and compared with what is known of them.
+"""Cross-validation of a fitted model: scores of held-out cells, and warnings in words.
 
-A censored cell that was held out still says something: the prediction must put enough of its
-probability where the cell can have been. So all held-out cells (but shares) are scored by the log
-probability of what is known of them, and their probability integral transforms are intervals, as
-those of counts are. The same is done with a model that ignores censoring and with one that never
-sees a censored cell, to tell what using the bounds is worth.
+A censored cell is scored by the log probability of its bounds, an exact one by its log density
+(shares are not scored). The probability integral transform of a censored cell is an interval, like
+that of a count. The same folds are predicted by a model that ignores censoring and by one that is
+fitted to exact cells only, to tell what using the bounds is worth.
 
 `censoring_cautions` tells where levels are not identified by the data: outputs, and hours of the
 week, that are mostly censored.
@@ -13,7 +12,7 @@ week, that are mostly censored.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -41,7 +40,7 @@ LEAST = 3
 """The number of weeks an hour must have been in the data to count as censored every time."""
 
 MORE_THAN_CHANCE = 3.0
-"""How many times as many such hours there must be as with flags dealt at random."""
+"""The least ratio of the number of such hours to that expected of random flags."""
 
 SHARE = (
     " If it is a count that stopped at a random moment of its period, say so: with a family of "
@@ -49,6 +48,12 @@ SHARE = (
 )
 
 THIS, NAIVE, EXACT = "this model", "ignores censoring", "exact cells only"
+
+RIVALS = {
+    NAIVE: "A model that ignores censoring",
+    EXACT: "A model that leaves out censored cells",
+}
+"""The models that a model is compared with, in words."""
 
 LEVEL = 0.9
 """The probability of the intervals whose coverage is measured."""
@@ -60,8 +65,8 @@ Scores = dict[str, dict[str, dict[str, float]]]
 
 
 def censoring_cautions(known: Observations, times: Times | None = None) -> list[str]:
-    """Return where levels rest on the model more than on data, output by output."""
-    # What lies between two bounds speaks of the level, and so does a share.
+    """Return a sentence for each output whose level is not identified by its data."""
+    # Two bounds identify the level, and so does a share.
     hidden = (known.is_right | known.is_left) & ~known.is_share
     found = []
     for d, name in enumerate(known.names):
@@ -73,14 +78,14 @@ def censoring_cautions(known: Observations, times: Times | None = None) -> list[
                 "the model than on data: trust differences in time more than the level itself."
             )
         elif times is not None and (said := _of_slots(hidden[seen, d], times[seen])):
-            # Only of what is at least so much can a share have been seen.
+            # A share is a lower bound.
             hint = SHARE if known.is_right[hidden[:, d], d].all() else ""
             found.append(f"Output {name!r}: {said}{hint}")
     return found
 
 
 def _of_slots(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
-    """Return that hours of the week (of daily records: days) are censored every time, if so."""
+    """Return a sentence if hours of the week (of daily records: days) are always censored."""
     days, hours = weekday(times), CALENDAR["hour"](times)[0]
     daily = len(np.unique(hours)) <= 1
     slots, number = (days, 7) if daily else (24 * days + hours, 168)
@@ -91,10 +96,8 @@ def _of_slots(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
     by_chance = float(np.sum(hidden.mean() ** weeks[often])) if often.any() else 0.0
     if always.sum() <= max(ALWAYS * often.sum(), MORE_THAN_CHANCE * by_chance):
         return ""
-    first, count = int(np.argmax(always)), int(always.sum())
-    what, example = "hours", f"{WEEKDAYS[first // 24]} {first % 24}:00"
-    if daily:
-        what, example = "days", WEEKDAYS[first]
+    first, count, what = int(np.argmax(always)), int(always.sum()), "days" if daily else "hours"
+    example = WEEKDAYS[first] if daily else f"{WEEKDAYS[first // 24]} {first % 24}:00"
     return (
         f"{count} of {often.sum()} {what} of the week {'is' if count == 1 else 'are'} censored "
         f"every time, such as {example}. What is said of the values there rests on other {what} "
@@ -105,10 +108,20 @@ def _of_slots(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """How well held-out cells were predicted, and what to think of it.
+    """The result of a cross-validation; print it to see scores and warnings.
 
-    `rows` is a table with the scores of each model and output; `warnings` are sentences, none if
-    nothing is wrong. `prediction` and `truth` are there to draw pictures of.
+    Attributes
+    ----------
+    rows : table
+        Scores of each model and output.
+    warnings : tuple of str
+        Sentences; none if nothing is wrong.
+    scores : dict
+        Scores by model, output and name.
+    prediction : CrossPrediction
+        Predictions of the cells by the refits that they were held out of.
+    truth : Observations
+        The outputs.
     """
 
     rows: Any
@@ -128,37 +141,35 @@ class Diagnosis:
 
 
 class CrossPrediction:
-    """Predictions of all cells, each by the model that has not seen it."""
+    """Out-of-fold predictions: each cell is predicted by the refit that it was held out of."""
 
     def __init__(self, parts: Sequence[Prediction], fold: Int[np.ndarray, "N D"]) -> None:
         self._parts, self._fold = parts, fold
         self.names, self.discrete = parts[0].names, parts[0].discrete
 
-    def _chosen(self, each: Sequence[Float[np.ndarray, "... N D"]]) -> Any:
-        return np.choose(self._fold, np.stack(each))
+    def _chosen(self, ask: Callable[[Prediction], Any]) -> Any:
+        return np.choose(self._fold, np.stack([ask(part) for part in self._parts]))
 
     @property
-    def mean(self) -> Float[np.ndarray, "N D"]:
+    def mean(self) -> Cells:
         """Expected value of each cell."""
-        return self._chosen([part.mean for part in self._parts])
+        return self._chosen(lambda part: part.mean)
 
     def quantile(self, level: Any) -> Float[np.ndarray, "... N D"]:
         """Return quantiles; a list of levels gives a leading axis."""
-        return self._chosen([part.quantile(level) for part in self._parts])
+        return self._chosen(lambda part: part.quantile(level))
 
     def interval(self, probability: float = LEVEL) -> tuple[Cells, Cells]:
         """Return both ends of central intervals."""
-        return tuple(self._chosen([np.stack(part.interval(probability)) for part in self._parts]))
+        return tuple(self._chosen(lambda part: np.stack(part.interval(probability))))
 
-    def cdf(self, y: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+    def cdf(self, y: Cells) -> Cells:
         """Return P(Y <= y)."""
-        return self._chosen([part.cdf(y) for part in self._parts])
+        return self._chosen(lambda part: part.cdf(y))
 
-    def log_probability(
-        self, lower: Float[np.ndarray, "N D"], upper: Float[np.ndarray, "N D"]
-    ) -> Float[np.ndarray, "N D"]:
+    def log_probability(self, lower: Cells, upper: Cells) -> Cells:
         """Return log P(lower <= Y <= upper), the log density where they are equal."""
-        return self._chosen([part.log_probability(lower, upper) for part in self._parts])
+        return self._chosen(lambda part: part.log_probability(lower, upper))
 
 
 def hold_out(
@@ -187,13 +198,13 @@ def cross_predict(
     hidden: Bool[np.ndarray, "N D"] | None = None,
     use_censoring: bool = True,
 ) -> CrossPrediction:
-    """Predict every cell by a model that has not seen it, nor cells that are `hidden`.
+    """Predict every cell by a refit without its fold, and without cells that are `hidden`.
 
-    Each refit starts afresh: what was fitted to all cells would tell it of those held out.
+    Each refit starts afresh: hyper-parameters fitted to all cells would leak those held out.
     """
-    always = np.zeros(fold.shape, dtype=bool) if hidden is None else hidden
-    each = range(int(fold.max()) + 1)
-    return CrossPrediction([_refit(model, always | (fold == k), use_censoring) for k in each], fold)
+    folds = [fold == k for k in range(int(fold.max()) + 1)]
+    left_out = folds if hidden is None else [hidden | each for each in folds]
+    return CrossPrediction([_refit(model, each, use_censoring) for each in left_out], fold)
 
 
 def _refit(model: Any, held_out: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
@@ -218,41 +229,36 @@ def scored(
 ) -> dict[str, dict[str, float]]:
     """Return scores by output, with a last row named "all".
 
-    `cells` are all that were scored, `exact` those of known value. `nlpd` is the mean negative
-    log probability of what is known of a cell; `mae` and `r2` are of exact cells; `coverage` is
-    the share of cells inside their intervals; `pit_deviation` is how far the transforms are from
-    uniform.
+    `cells` counts all cells that were scored, `exact` the exact ones. `nlpd` is the mean negative
+    log probability of a cell (or of its bounds); `mae` and `r2` are of exact cells; `coverage` is
+    the share of cells inside their intervals; `pit_deviation` is how far the probability integral
+    transforms are from uniform.
     """
     exact = np.where(truth.is_exact, truth.lower, np.nan)
     log_scores = metrics.nlpd_cells(prediction, truth)
-    each, all_ = (metrics.coverage(prediction, truth, level, per_output=p) for p in (True, False))
     pit = metrics.pit(prediction, truth)
-    errors = np.abs(prediction.mean - exact)
-    squared = metrics.r2(prediction, exact, per_output=True)
-    table = {}
-    for d, name in enumerate(truth.names):
-        own = metrics.PIT(pit.lower[:, d : d + 1], pit.upper[:, d : d + 1])
-        table[name] = _row(log_scores[:, d], errors[:, d], squared[d], each.expected[d], own)
-    table["all"] = _row(log_scores, errors, _nanmean(squared), all_.expected, pit)
-    return table
+    known, r2 = ~np.isnan(log_scores), metrics.r2(prediction, exact, per_output=True)
 
+    def row(d: slice, r2: Any, coverage: Any) -> dict[str, float]:
+        own = metrics.PIT(pit.lower[:, d], pit.upper[:, d])
+        errors = np.abs(prediction.mean - exact)[:, d]
+        return {
+            "cells": int(known[:, d].sum()),
+            "exact": int(truth.is_exact[:, d].sum()),
+            "nlpd": metrics.mean_of(log_scores[:, d], known[:, d], per_output=False),
+            "mae": metrics.mean_of(errors, truth.is_exact[:, d], per_output=False),
+            "r2": float(r2),
+            "coverage": float(coverage),
+            "pit_mean": metrics.mean_of(own.mid(), known[:, d], per_output=False),
+            "pit_deviation": own.deviation(),
+        }
 
-def _row(log_scores: Any, errors: Any, r2: Any, inside: Any, pit: metrics.PIT) -> dict[str, float]:
-    return {
-        "cells": int(np.sum(~np.isnan(log_scores))),
-        "exact": int(np.sum(~np.isnan(errors))),
-        "nlpd": _nanmean(log_scores),
-        "mae": _nanmean(errors),
-        "r2": float(r2),
-        "coverage": float(inside),
-        "pit_mean": _nanmean(pit.mid()),
-        "pit_deviation": pit.deviation(),
+    each, all_ = (metrics.coverage(prediction, truth, level, per_output=p) for p in (True, False))
+    table = {
+        name: row(slice(d, d + 1), r2[d], each.expected[d]) for d, name in enumerate(truth.names)
     }
-
-
-def _nanmean(values: Any) -> float:
-    known = np.asarray(values)[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
+    mean_r2 = metrics.mean_of(r2, ~np.isnan(r2), per_output=False)
+    return table | {"all": row(slice(None), mean_r2, all_.expected)}
 
 
 def diagnose(model: Any, folds: int = 3, seed: Any = None) -> Diagnosis:
@@ -266,17 +272,17 @@ def diagnose(model: Any, folds: int = 3, seed: Any = None) -> Diagnosis:
         if all((known.is_exact & (fold != k)).any(axis=0).all() for k in range(folds)):
             predictions[EXACT] = cross_predict(model, fold, hidden=censored)
     scores = {name: scored(found, known) for name, found in predictions.items()}
-    flat = [(m, o, row) for m, table in scores.items() for o, row in table.items()]
-    columns: dict[str, Any] = {"model": [m for m, _, _ in flat], "output": [o for _, o, _ in flat]}
-    columns |= {name: [row[name] for _, _, row in flat] for name in flat[0][2]}
-    rows = model.training_.table(columns)
+    flat = [
+        {"model": m, "output": o, **row} for m, table in scores.items() for o, row in table.items()
+    ]
+    rows = model.training_.table({name: [row[name] for row in flat] for name in flat[0]})
     return Diagnosis(rows, warnings_of(scores, model), scores, predictions[THIS], known)
 
 
 def warnings_of(scores: Scores, model: Any, level: float = LEVEL) -> tuple[str, ...]:
-    """Return what is wrong, in sentences that say what could be done."""
+    """Return what is wrong with a model, in sentences that say what could be done."""
     own, known = scores[THIS], model.observations_
-    # A model that ignores censoring says nothing beyond the bounds.
+    # A model that ignores censoring does not extrapolate beyond the bounds.
     times = model.training_.times if model.use_censoring else None
     found = [] if model.report_.converged else [model.report_.message]
     found += censoring_cautions(known, times)
@@ -289,7 +295,14 @@ def warnings_of(scores: Scores, model: Any, level: float = LEVEL) -> tuple[str, 
     for name, shares in zip(known.names, known.is_share.sum(axis=0), strict=True):
         said = _of_row(own[name], level, discrete, int(shares))
         found += [f"Output {name!r}: {words}" for words in said]
-    return tuple(found + _of_rivals(scores))
+    for name in [name for name in RIVALS if name in scores]:
+        gain = own["all"]["nlpd"] - scores[name]["all"]["nlpd"]
+        if gain > 0.01:
+            found.append(
+                f"{RIVALS[name]} predicts the cells held out better (by {gain:.3f} per cell in log "
+                "score). Are the flags right, and does censoring hide what it should?"
+            )
+    return tuple(found)
 
 
 def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0) -> list[str]:
@@ -323,18 +336,3 @@ def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0
             "right ones?"
         )
     return found
-
-
-def _of_rivals(scores: Scores) -> list[str]:
-    """Return which of the simpler models predicts what is known of held-out cells better."""
-    own = scores[THIS]["all"]["nlpd"]
-    words = {
-        NAIVE: "A model that ignores censoring",
-        EXACT: "A model that leaves out censored cells",
-    }
-    return [
-        f"{said} predicts the cells held out better (by {own - scores[name]['all']['nlpd']:.3f} "
-        "per cell in log score). Are the flags right, and does censoring hide what it should?"
-        for name, said in words.items()
-        if name in scores and scores[name]["all"]["nlpd"] < own - 0.01
-    ]

@@ -1,7 +1,7 @@
 """Expected outputs and intervals after the last training time.
 
-Inputs at those times come from a table of the user's, whose rows are found by their times. Inputs
-that nobody knows are drawn from the past, in scenarios over which the predictions are averaged.
+Inputs at those times come from a table of the user's, whose rows are matched by their times.
+Unknown inputs are drawn from the past, in scenarios over which the predictions are averaged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.prediction.predictive import central_interval
 
 SCENARIOS = 12
-"""The number of ways in which unknown inputs may turn out."""
+"""The number of scenarios of unknown inputs."""
 
 Matrix = Float[np.ndarray, "H C"]
 
@@ -46,10 +46,10 @@ def forecast(
         wall = instants = clock.numbers_ahead(past, periods, until)
     matrix = known_inputs(inputs, columns, name, wall, instants)
     for column, origin in enumerate(columns.origin):
-        if column == c and not columns.is_time[c]:
-            matrix[:, column] = wall - float(origin)
-        elif isinstance(origin, np.datetime64):
+        if isinstance(origin, np.datetime64):
             matrix[:, column] = hours_since(wall, origin)
+        elif column == c:
+            matrix[:, column] = wall - origin
     if np.isnan(matrix).any():
         rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
         draw = scenarios if columns.is_time[c] else stretches
@@ -81,12 +81,7 @@ def time_column(model: Any) -> tuple[int, Any]:
 
 
 def _table(
-    model: Any,
-    cells: tuple[Float[np.ndarray, "H D"], ...],
-    c: int,
-    name: Any,
-    wall: Times,
-    instants: Times,
+    model: Any, cells: tuple[Matrix, ...], c: int, name: Any, wall: Times, instants: Times
 ) -> Any:
     """Return a forecast as a table: wide, or long if the training table was."""
     training, layout = model.training_, model.layout_
@@ -116,22 +111,28 @@ def scenarios(
     count: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "K H C"]:
-    """Fill unknown inputs ahead with those of days of the past.
+    """Fill unknown inputs ahead with those of random days of the past.
 
     Each day ahead takes all of its inputs from one day of the past, of the same weekday if there
     are two such days or more, at the nearest time of the day: weather lasts, so hours are not
     drawn one by one.
     """
+
+    def time_of_day(times: Times) -> Int[np.ndarray, " N"]:
+        return times.astype("datetime64[s]").astype(np.int64) % DAY
+
     filled, unknown = np.repeat(matrix[None], count, axis=0), np.isnan(matrix).any(axis=0)
-    own, days = past.astype("datetime64[D]"), ahead.astype("datetime64[D]")
-    choices = np.unique(own)
+    past_days, days = past.astype("datetime64[D]"), ahead.astype("datetime64[D]")
+    choices = np.unique(past_days)
     for day in np.unique(days):
         rows = np.flatnonzero(days == day)
         alike = choices[weekday(choices) == weekday(day)]
         pool = alike if len(alike) >= 2 else choices
         for k, source in enumerate(rng.choice(pool, size=count)):
-            like = _nearest(past, np.flatnonzero(own == source), ahead[rows])
-            filled[k][np.ix_(rows, unknown)] = inputs[np.ix_(like, unknown)]
+            sources = np.flatnonzero(past_days == source)
+            apart = np.subtract.outer(time_of_day(ahead[rows]), time_of_day(past[sources]))
+            nearest = sources[np.argmin(np.abs(apart), axis=1)]
+            filled[k][np.ix_(rows, unknown)] = inputs[np.ix_(nearest, unknown)]
     return np.where(np.isnan(matrix), filled, matrix)
 
 
@@ -154,16 +155,6 @@ def stretches(
     return np.where(np.isnan(matrix), drawn, matrix)
 
 
-def _nearest(past: Times, rows: Int[np.ndarray, " K"], ahead: Times) -> Int[np.ndarray, " H"]:
-    """Return the rows of one day of the past at the times of the day nearest to those ahead."""
-
-    def of_day(times: Times) -> Int[np.ndarray, " N"]:
-        return times.astype("datetime64[s]").astype(np.int64) % DAY
-
-    apart = np.abs(of_day(ahead)[:, None] - of_day(past[rows])[None, :])
-    return rows[np.argmin(apart, axis=1)]
-
-
 def known_inputs(X: Any, columns: Columns, time: Any, wall: Times, instants: Times) -> Matrix:
     """Return the inputs that a table gives for the times ahead, NaN where it has no such column.
 
@@ -184,21 +175,17 @@ def known_inputs(X: Any, columns: Columns, time: Any, wall: Times, instants: Tim
             argument="inputs",
         )
     values, _ = read_inputs(table.select(used), columns.only(used))
-    rows = _rows(table, columns, time, wall, instants, values)
+    rows = _rows(table, columns, time, (wall, instants), values)
     matrix[:, [c for source in used for c in columns.groups[source]]] = values[rows]
     return matrix
 
 
 def _rows(
-    table: Table,
-    columns: Columns,
-    time: Any,
-    wall: Times,
-    instants: Times,
-    values: Float[np.ndarray, "K C"],
+    table: Table, columns: Columns, time: Any, ahead: tuple[Times, Times], values: Matrix
 ) -> Int[np.ndarray, " H"]:
-    """Return the row of a table for each time ahead."""
-    if time is None or not table.has(time):
+    """Return the row of a table for each time ahead, which are by the wall clock and in UTC."""
+    wall, instants = ahead
+    if not table.has(time):
         if len(values) != len(wall):
             raise DataError(
                 f"must have one row for each of the {len(wall)} times ahead, or a column of their "

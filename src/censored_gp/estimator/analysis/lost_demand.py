@@ -1,13 +1,13 @@
-"""How much demand was lost, and how much supply would meet it: sums and peaks of joint draws.
+"""Lost demand and required supply: sums and peaks of joint draws.
 
-The interval of a sum is not the sum of intervals: what is uncertain is uncertain for many cells
-together. So cells are drawn jointly, draws are summed (or their peak is taken), and intervals are
-read off the sums.
+The interval of a sum is not the sum of intervals, as cells are dependent under the posterior. So
+cells are drawn jointly, each draw is summed (or its peak is taken), and intervals are quantiles of
+the sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,19 +24,21 @@ from censored_gp.estimator.training import TrainingData
 from censored_gp.inference.posterior import Posterior
 
 PARTS = ("output", *CALENDAR)
-"""What cells can be grouped by, beside columns of the training table."""
+"""The words that cells can be grouped by, beside columns of the training table."""
 
 FIGURES = (
     *("observed", "demand", "lost", "lost_low", "lost_high", "share", "share_low", "share_high"),
     *("cells", "censored"),
 )
-"""Columns of a table of lost demand, beside those of its groups."""
+"""The columns of a table of lost demand, beside those of its groups."""
 
 EVERY = "all outputs"
+"""The label of the sum of all outputs."""
 
 NO_TIME = "The model has no input that is a time. Give a label for each row instead."
 
-Labels = Shaped[np.ndarray, "N D"]
+Grouping = tuple[str, Any, Int[np.ndarray, "N D"]]
+"""The name of a grouping, its distinct labels in order, and the code of each cell."""
 
 
 class Groups(NamedTuple):
@@ -47,16 +49,11 @@ class Groups(NamedTuple):
     count: int
 
 
-class Draws(NamedTuple):
-    """Draws of lost demand: of which fit, how many by which seed, and what was drawn."""
+LATEST: WeakKeyDictionary[Any, tuple[Posterior, int, int, Float[np.ndarray, "S R"]]]
+LATEST = WeakKeyDictionary()
+"""The last draws of each model, after the posterior, number and seed that they belong to.
 
-    posterior: Posterior
-    key: tuple[int, int]
-    lost: Float[np.ndarray, "S R"]
-
-
-LATEST: WeakKeyDictionary[Any, Draws] = WeakKeyDictionary()
-"""The last draws of each model. They are not in it, so that no file or copy holds them."""
+They are kept outside of the model, so that no file or copy has them."""
 
 
 def lost_demand(
@@ -75,13 +72,13 @@ def lost_demand(
 
 
 def draw_lost(model: Any, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
-    """Draw what was lost in each right-censored cell, in the order of rows; kept for next time.
+    """Draw the lost demand of each right-censored cell, in the order of rows, and cache the draws.
 
-    A seed that is a generator makes other draws every time: they are not kept.
+    If the seed is a generator, draws differ every time and are not cached.
     """
-    last = LATEST.get(model)
-    if last and last.posterior is model.posterior_ and last.key == (samples, seed):
-        return last.lost
+    posterior, count, by_seed, lost = LATEST.get(model, (None, 0, 0, np.zeros((1, 0))))
+    if posterior is model.posterior_ and (count, by_seed) == (samples, seed):
+        return lost
     known, rows = model.observations_, np.any(model.observations_.is_right, axis=1)
     if not rows.any():
         return np.zeros((1, 0))
@@ -90,7 +87,7 @@ def draw_lost(model: Any, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
     # Computing is in other units, so that a draw at its bound can come out a hair below it.
     lost = np.concatenate([np.maximum(part[:, right] - recorded, 0.0) for part in parts])
     if isinstance(seed, int):
-        LATEST[model] = Draws(model.posterior_, (samples, seed), lost)
+        LATEST[model] = model.posterior_, samples, seed, lost
     return lost
 
 
@@ -99,81 +96,92 @@ def summarise(
 ) -> dict[str, Any]:
     """Return observed and lost demand of each group, with intervals, from joint draws.
 
-    Cells of which no value was recorded (missing, or censored from below) are left out.
+    Missing and left-censored cells, of which no value was recorded, are left out.
     """
+
+    def sums(cells: Shaped[np.ndarray, "N D"]) -> Float[np.ndarray, " G"]:
+        return np.bincount(groups.code.ravel(), weights=cells.ravel(), minlength=groups.count)
+
     counted = known.is_exact | known.is_right
-    members = np.zeros((lost.shape[1], groups.count))
-    members[np.arange(len(members)), groups.code[known.is_right]] = 1.0
-    total = lost @ members
-    observed = _sums(np.where(counted, known.lower, 0.0), groups)
+    total = lost @ np.eye(groups.count)[groups.code[known.is_right]]
+    observed = sums(np.where(counted, known.lower, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(total / (observed + total), nan=0.0)
     table = {**groups.labels, "observed": observed, "demand": observed + total.mean(axis=0)}
     for name, draws in (("lost", total), ("share", share)):
         low, high = np.quantile(draws, [(1 - probability) / 2, (1 + probability) / 2], axis=0)
         table |= {name: draws.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
-    table["cells"] = _sums(counted, groups).astype(int)
-    table["censored"] = _sums(known.is_right, groups).astype(int)
+    table["cells"] = sums(counted).astype(int)
+    table["censored"] = sums(known.is_right).astype(int)
     return table
 
 
-def _sums(cells: Shaped[np.ndarray, "N D"], groups: Groups) -> Float[np.ndarray, " G"]:
-    return np.bincount(groups.code.ravel(), weights=cells.ravel(), minlength=groups.count)
-
-
 def group_cells(training: TrainingData, by: Any) -> Groups:
-    """Put cells into groups: by output, a part of their time, a column, or labels of their own."""
+    """Group cells by output, a part of their time, a column, labels of rows, or several of these.
+
+    A list is a label for each row if it is as long as that, unless all of it are names.
+    """
     shape = training.observations.shape
     if by is None:
         return Groups({}, np.zeros(shape, dtype=int), 1)
-    parts = by if isinstance(by, list | tuple) and _are_names(training, by) else [by]
+    parts = [by]
+    if isinstance(by, list | tuple) and (
+        len(by) not in _lengths(training)
+        or all(isinstance(name, str) and _named(training, name) is not None for name in by)
+    ):
+        parts = by
     names, distinct, codes = zip(*(_grouping(training, part) for part in parts), strict=True)
     sizes = [len(each) for each in distinct]
     flat = np.ravel_multi_index([code.reshape(-1) for code in codes], sizes)
     present, code = np.unique(flat, return_inverse=True)
     index = np.unravel_index(present, sizes)
-    labels = {
-        name: np.asarray(each)[own] for name, each, own in zip(names, distinct, index, strict=True)
-    }
+    labels = {n: np.asarray(d)[i] for n, d, i in zip(names, distinct, index, strict=True)}
     return Groups(labels, code.reshape(shape), len(present))
 
 
-def _are_names(training: TrainingData, by: Sequence[Any]) -> bool:
-    """Whether a list has names in it, not a label for each row."""
-    words = {*PARTS, training.output_label}
-    known = all(isinstance(p, str) and (p in words or _column(training, p) is not None) for p in by)
-    return known or len(by) not in _lengths(training)
-
-
-def _grouping(training: TrainingData, by: Any) -> tuple[str, Any, Int[np.ndarray, "N D"]]:
+def _grouping(training: TrainingData, by: Any) -> Grouping:
     """Return the name of a grouping, its distinct labels in order, and the code of each cell."""
-    shape = training.observations.shape
-    if isinstance(by, str) and by in ("output", training.output_label):
-        code = np.broadcast_to(np.arange(shape[1]), shape)
-        return training.output_label, np.asarray(training.labels), code
-    name, labels, order = "group", None, None
-    if isinstance(by, str) and by in CALENDAR:
-        if training.times is None:
-            raise ValueError(NO_TIME)
-        parts, order = CALENDAR[by](training.times)
-        name, labels = by, np.broadcast_to(parts[:, None], shape)
-    elif isinstance(by, str):
-        name, labels = by, _column(training, by)
+    shape, found = training.observations.shape, None
+    if isinstance(by, str):
+        found = _named(training, by)
     elif np.shape(by) == shape:
-        labels = np.asarray(by)
+        found = _coded("group", np.asarray(by))
     elif np.ndim(by) == 1 and len(by) in _lengths(training):
-        labels = data.spread_labels(np.asarray(by), training.rows, shape)
-    if labels is None or name in FIGURES:
-        problem = "a name that a column of the answer has" if name in FIGURES else repr(by)
+        found = _coded("group", _spread(training, np.asarray(by)))
+    if found is None or found[0] in FIGURES:
+        problem = repr(by) if found is None else "a name that a column of the answer has"
         raise ValueError(
             f"`by` must be among {listed(PARTS)}, columns of the training table (of a model from a "
             f"file: its time and inputs), a list of these, or one label for each of the {shape[0]} "
             f"rows, got {problem}."
         )
-    if order is not None:
-        return name, order, labels
+    return found
+
+
+def _named(training: TrainingData, name: str) -> Grouping | None:
+    """Return a grouping by its name: a word of `PARTS` or a column; None if there is no such."""
+    rows, columns, shape = training.rows, training.columns, training.observations.shape
+    if name in ("output", training.output_label):
+        code = np.broadcast_to(np.arange(shape[1]), shape)
+        return training.output_label, np.asarray(training.labels), code
+    if name in CALENDAR:
+        if training.times is None:
+            raise ValueError(NO_TIME)
+        part, order = CALENDAR[name](training.times)
+        cells = np.broadcast_to(part[:, None], shape)
+        return _coded(name, cells) if order is None else (name, order, cells)
+    for table in () if rows is None else (rows.table, rows.index):
+        if table is not None and table.has(name):
+            return _coded(name, _spread(training, group_labels(table, name)))
+    if name not in columns.groups:
+        return None
+    values = read_table({name: columns.values(name, training.inputs)})
+    return _coded(name, np.broadcast_to(group_labels(values, name)[:, None], shape))
+
+
+def _coded(name: str, labels: Shaped[np.ndarray, "N D"]) -> Grouping:
     distinct, code = np.unique(labels, return_inverse=True)
-    return name, distinct, code.reshape(shape)
+    return name, distinct, code.reshape(labels.shape)
 
 
 def _lengths(training: TrainingData) -> set[int]:
@@ -181,16 +189,14 @@ def _lengths(training: TrainingData) -> set[int]:
     return {len(training.inputs)} | ({len(training.rows.row)} if training.rows else set())
 
 
-def _column(training: TrainingData, name: str) -> Labels | None:
-    """Return what a column of the training table has for each cell; None: no such column."""
-    rows, columns, shape = training.rows, training.columns, training.observations.shape
-    for table in () if rows is None else (rows.table, rows.index):
-        if table is not None and table.has(name):
-            return data.spread_labels(group_labels(table, name), rows, shape)
-    if name not in columns.groups:
-        return None
-    values = read_table({name: columns.values(name, training.inputs)})
-    return np.broadcast_to(group_labels(values, name)[:, None], shape)
+def _spread(training: TrainingData, labels: Shaped[np.ndarray, " K"]) -> Shaped[np.ndarray, "N D"]:
+    """Return labels of the rows of a training table (or of the model) for each cell."""
+    rows, shape = training.rows, training.observations.shape
+    if rows is None or rows.output is None or len(labels) != len(rows.row):
+        return np.broadcast_to(labels[:, None], shape)
+    cells = np.full(shape, labels[0], dtype=labels.dtype)
+    cells[rows.row, rows.output] = labels
+    return cells
 
 
 def required_supply(
@@ -206,27 +212,25 @@ def required_supply(
     training = model.training_
     inputs, rows = data.read_new(model, X)
     prediction = model.distribution_at(inputs)
-    windows = windows_of(window, data.wall_clock(training.columns, inputs), len(inputs))
-    asked = data.asked_cells(rows, prediction.shape)
+    labels, code = windows_of(window, data.wall_clock(training.columns, inputs), len(inputs))
+    # The rows of a long table ask for some cells only.
+    asked = np.full(prediction.shape, rows is None or rows.output is None)
+    if rows is not None and rows.output is not None:
+        asked[rows.row, rows.output] = True
     parts = prediction.sample_in_chunks(samples, seed_of(seed, model.random_state, 0))
-    figures = peaks_and_sums(parts, windows[1], asked)
+    peaks, sums = peaks_and_sums(parts, code, asked)
     outputs = [str(label) for d, label in enumerate(training.labels) if asked[:, d].any()]
     shown = outputs + [EVERY] * (len(outputs) > 1)
-    starts = np.repeat(windows[0], len(shown))
+    starts = np.repeat(labels, len(shown))
     if isinstance(window, str):
         starts = training.timestamps(training.columns.is_time.index(True), starts)
-    # The next draw above: enough in at least that share of them, and whole where demand is.
-    peak, total = (np.quantile(f, probability, axis=0, method="inverted_cdf") for f in figures)
-    return training.table(
-        {
-            "window": starts,
-            training.output_label: np.array(shown * len(windows[0])),
-            "peak": peak.reshape(-1),
-            "sum": total.reshape(-1),
-            "expected_peak": figures[0].mean(axis=0).reshape(-1),
-            "expected_sum": figures[1].mean(axis=0).reshape(-1),
-        }
-    )
+    columns = {"window": starts, training.output_label: np.array(shown * len(labels))}
+    for name, figures in (("peak", peaks), ("sum", sums)):
+        # The next draw above: enough in at least that share of them, and whole where demand is.
+        enough = np.quantile(figures, probability, axis=0, method="inverted_cdf")
+        columns |= {name: enough.ravel(), f"expected_{name}": figures.mean(axis=0).ravel()}
+    order = ("window", training.output_label, "peak", "sum", "expected_peak", "expected_sum")
+    return training.table({name: columns[name] for name in order})
 
 
 def windows_of(
@@ -245,8 +249,7 @@ def windows_of(
                 '`window` must be a duration such as "6h" or "1d", or one label for each of the '
                 f"{rows} rows, got labels of shape {np.shape(window)}."
             )
-        distinct, code = np.unique(np.asarray(window), return_inverse=True)
-        return distinct, code
+        return np.unique(np.asarray(window), return_inverse=True)
     seconds = round(3600 * duration_hours(window))
     if times is None:
         raise ValueError(NO_TIME)
