@@ -15,8 +15,6 @@ from censored_gp.model.compilation import bucket, pad
 
 FEW_DISTINCT = 32
 """Up to this many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
-
-
 MOST_CANDIDATES = 3000
 """Inducing inputs are picked among at most this many candidates, whose Gram matrix is formed."""
 

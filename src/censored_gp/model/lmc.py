@@ -33,8 +33,8 @@ from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_lower, solve_lower
 
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
-
-
+Where = tuple[InducingInputs, Inputs, Scalar]
+"""The inducing inputs of a role, the inputs of some rows, and the jitter."""
 MOST_SLOPES = 2
 """A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
 

@@ -33,8 +33,6 @@ from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
 
 MOST_LATENT = 3
 """A kernel has at most this many latent functions where no rank was chosen."""
-
-
 MARGIN = 100.0
 """Halving the lengthscales multiplies the variance that inducing inputs leave out by at least this
 factor, even for a kernel as rough as the Matern 5/2."""

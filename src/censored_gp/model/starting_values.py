@@ -25,56 +25,32 @@ from censored_gp.model.lmc import LMC, Nugget, in_blocks
 from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
 
 ROLES = ("mean", "scale", "shape")
-
-
 HOURS = {"day": 24.0, "week": 168.0, "year": 8766.0}
 
 
 STEPS_PER_CYCLE = 4
 """A cycle is resolved if it has at least this many observations."""
-
-
 REPEATS = 2
 """A cycle is known to repeat if the data span it at least this often."""
-
-
 SLOW_PARTS = 8
 """The slow kernel of time starts with a lengthscale of the span divided by this."""
-
-
 FAST_STEPS = 4
 """A fast kernel of time starts with a lengthscale of at least this many spacings."""
-
-
 LENGTHS_CARRIED = 2
 """Inducing inputs are at most this many lengthscales of a fast kernel apart: they then carry five
 sixths of its variance."""
-
-
 FASTER = 4
 """A fast kernel is worth a try where the slow one is at least this many times as long."""
-
-
 MOST_BUMPS = 8
 """The nugget of a mean has at most this many bumps over its cycle."""
-
-
 LEAST_BUMPS = 3
 """A nugget with fewer bumps is constant, as they could not follow a cycle."""
-
-
 ROWS_A_BUMP = 80
 """Each bump of a nugget has at least this many rows, to learn its size from."""
-
-
 CELLS_IN_DOUBT = 10
 """With fewer observed cells for each coefficient, a model of rank one is tried as well."""
-
-
 SMALL_SPREAD = 0.3
 """The latent functions that are not means start with this standard deviation."""
-
-
 NUGGET = 0.3
 """A nugget starts with this standard deviation, relative to that of the mean's latent function."""
 
