@@ -393,7 +393,7 @@ class Climbs:
             growth.extend([] if found is None else [found])
             return bool(growth)
 
-        self.best = narrow = self.climb(*start[:4], start, look if spare else None)
+        self.best = narrow = self.climb(*start[:4], known=start, look=look if spare else None)
         if not growth or self.over:
             return
         before = self.results[-1]
@@ -407,7 +407,7 @@ class Climbs:
             status = "interrupted" if interrupted else "out of iterations"
             self.results.append(_ended(before, status))
         else:
-            self.best = self.climb(*narrow[:4], narrow)
+            self.best = self.climb(*narrow[:4], known=narrow)
 
     def refine(self) -> None:
         """Climb on with more inducing inputs while too few carry the fitted kernels.

@@ -33,12 +33,10 @@ from censored_gp.model.compilation import AnyArray, Inputs, Scalar, slices
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, features, geometry, left_out_covariance
-from censored_gp.model.model import Model
+from censored_gp.model.model import Latent, Model
 
 ByBlock = Float[Array, "B N D"]
 """One number for each block, row and output of a role."""
-Latent = dict[str, Float[Array, "... N O"]]
-"""Latent values by role, the outputs of all blocks side by side."""
 LEAST_REST = 1e-9
 """A cavity keeps at least this share of the precision of f."""
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
@@ -145,7 +143,7 @@ def blocked(side_by_side: Float[AnyArray, "N O"], blocks: int) -> ByBlock:
     return jnp.moveaxis(jnp.asarray(side_by_side).reshape(len(side_by_side), blocks, -1), 0, 1)
 
 
-def functions_of(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array, "S B N D"]:
+def functions_of(shape: Geometry, weights: Float[AnyArray, "S B W"]) -> Float[Array, "S B N D"]:
     """Return m + Psi v for given weights v."""
     blocks, _, rank, size = shape.loading.shape
     drawn = weights.reshape(-1, blocks, rank, size)

@@ -27,6 +27,8 @@ AnyArray = Array | np.ndarray
 """Arrays of JAX or numpy: a compiled function takes both."""
 Inputs = Float[AnyArray, "N C"]
 """Rows of inputs: N rows of C columns."""
+Rows = Float[np.ndarray, "N C"]
+"""The same in numpy, outside of compiled functions."""
 Scalar = Float[AnyArray, ""]
 """One number, as an array: a compiled function does not depend on its value."""
 CACHE_VARIABLE = "CENSORED_GP_CACHE"
