@@ -300,8 +300,6 @@ def test_no_batched_lapack_call_is_made():
         Totals(0.0, 0.0),
         free["mean"],
         sites["mean"],
-        problem.inducing["mean"],
-        problem.inputs,
-        JITTER,
+        (problem.inducing["mean"], problem.inputs, JITTER),
     )
     assert set(re.findall(r'num_batch_dims = "(\d+)"', program.as_text())) == {"0"}

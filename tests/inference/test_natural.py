@@ -116,7 +116,7 @@ def test_fits_of_similar_size_share_one_program(monkeypatch):
 
     counted("role_state")
     counted("role_ascent")
-    counted("add_cells", static=(5,))
+    counted("add_cells", static=(4,))
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
     # Exact and censored cells are two kinds.

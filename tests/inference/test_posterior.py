@@ -14,11 +14,6 @@ from censored_gp.inference.posterior import (
     Moments,
     Posterior,
     Sites,
-    cavity_marginals,
-    marginal_sites,
-    nugget_divergence,
-    nugget_slope,
-    with_nugget,
 )
 from censored_gp.likelihoods import Gaussian
 from support import dense, small
@@ -198,27 +193,27 @@ def variance(value):
 
 def test_a_nugget_of_nothing_changes_nothing():
     nothing = variance(0.0)
-    for own, given in zip(marginal_sites(SITES, nothing), SITES, strict=True):
+    for own, given in zip(SITES.marginal(nothing), SITES, strict=True):
         np.testing.assert_allclose(own, given)
-    for own, given in zip(with_nugget(F, SITES, nothing), F, strict=True):
+    for own, given in zip(SITES.with_nugget(F, nothing), F, strict=True):
         np.testing.assert_allclose(own, given)
-    assert float(nugget_divergence(F, SITES, nothing)) == 0.0
+    assert float(SITES.nugget_divergence(F, nothing)) == 0.0
 
 
 def test_under_a_large_nugget_a_cell_says_nothing_of_the_function_and_all_of_itself():
     large = variance(1e12)
-    assert marginal_sites(SITES, large).precision.item() < 1e-11
-    found = with_nugget(F, SITES, large)
+    assert SITES.marginal(large).precision.item() < 1e-11
+    found = SITES.with_nugget(F, large)
     np.testing.assert_allclose(found.mean, SITES.linear / SITES.precision)
     np.testing.assert_allclose(found.variance, 1 / SITES.precision)
 
 
 def test_a_cell_that_was_not_seen_has_the_nugget_of_a_new_one():
     unseen = Sites(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))
-    found = with_nugget(F, unseen, variance(0.4))
+    found = unseen.with_nugget(F, variance(0.4))
     np.testing.assert_allclose(found.mean, F.mean)
     np.testing.assert_allclose(found.variance, F.variance + 0.4)
-    assert float(nugget_divergence(F, unseen, variance(0.4))) == 0.0
+    assert float(unseen.nugget_divergence(F, variance(0.4))) == 0.0
 
 
 def test_moments_and_divergence_are_those_of_draws():
@@ -229,11 +224,11 @@ def test_moments_and_divergence_are_those_of_draws():
     spread = 1 / (1 / c + precision)
     centre = spread * (linear - precision * f)
     gamma = f + centre + np.sqrt(spread) * rng.standard_normal(len(f))
-    found = with_nugget(F, SITES, variance(c))
+    found = SITES.with_nugget(F, variance(c))
     np.testing.assert_allclose(found.mean, gamma.mean(), atol=0.005)
     np.testing.assert_allclose(found.variance, gamma.var(), atol=0.005)
     divergence = 0.5 * (spread / c - 1 + centre**2 / c + np.log(c / spread))
-    found = nugget_divergence(F, SITES, variance(c))
+    found = SITES.nugget_divergence(F, variance(c))
     np.testing.assert_allclose(found, divergence.mean(), atol=0.003)
 
 
@@ -245,10 +240,10 @@ def test_slope_is_that_of_the_evidence_of_one_cell():
         total = k + c + 1 / precision
         return -0.5 * np.log(total) - 0.5 * (linear / precision - m) ** 2 / total
 
-    own = marginal_sites(SITES, variance(c))
+    own = SITES.marginal(variance(c))
     after = 1 / (1 / k + own.precision.item())
     q = Moments(variance(after * (m / k + own.linear.item())), variance(after))
-    slope, information = nugget_slope(q, SITES, variance(c))
+    slope, information = SITES.nugget_slope(q, variance(c))
     step = 1e-5
     np.testing.assert_allclose(slope, (evidence(c + step) - evidence(c - step)) / (2 * step), 1e-6)
     np.testing.assert_allclose(information, 0.5 / (k + c + 1 / precision) ** 2)
@@ -257,11 +252,9 @@ def test_slope_is_that_of_the_evidence_of_one_cell():
 def test_the_cavity_times_the_site_is_the_posterior():
     """Precisions add up, whatever the nugget; without a site nothing has changed."""
     for c in (0.0, 0.4, 30.0):
-        cavity, after = cavity_marginals(F, SITES, variance(c)), with_nugget(F, SITES, variance(c))
+        cavity, after = SITES.cavity(F, variance(c)), SITES.with_nugget(F, variance(c))
         np.testing.assert_allclose(1 / cavity.variance + SITES.precision, 1 / after.variance)
         both = cavity.mean / cavity.variance + SITES.linear
         np.testing.assert_allclose(both, after.mean / after.variance)
     unseen = Sites(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))
-    np.testing.assert_allclose(
-        cavity_marginals(F, unseen, variance(0.4)).variance, F.variance + 0.4
-    )
+    np.testing.assert_allclose(unseen.cavity(F, variance(0.4)).variance, F.variance + 0.4)

@@ -19,58 +19,36 @@ nugget is integrated out of the sites first, and has a divergence of its own (se
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from censored_gp.data.observations import Observations
 from censored_gp.data.validation import to_support
-from censored_gp.inference.posterior import (
-    Moments,
-    Sites,
-    Weights,
-    blocked,
-    flat,
-    marginal_sites,
-    marginals,
-    nugget_divergence,
-    nugget_slope,
-    output_covariances,
-    output_slopes,
-    with_nugget,
-)
+from censored_gp.inference.posterior import ByBlock, Moments, Sites, Weights, blocked, flat
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quadrature import grid
 from censored_gp.likelihoods.special.elementary import safe_sqrt
-from censored_gp.model.compilation import (
-    AnyArray,
-    Inputs,
-    Scalar,
-    bucket,
-    compiled,
-    compiled_for_arrays,
-)
+from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, compiled_for_arrays
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_of_product
-from censored_gp.model.lmc import LMC, Geometry, from_free, geometry
+from censored_gp.model.lmc import LMC, Geometry, Where, from_free, geometry
 
 NO_VARIANCE = 1e-20
 """A latent variance not above this counts as zero, as its derivative would be lost in rounding."""
-
-
 Roles = dict[str, LMC]
 """The hyper-parameters of every role."""
-
-
-ByRole = Mapping[str, Float[AnyArray, "N O"]]
+SideBySide = Float[AnyArray, "N O"]
 """One number for each row and output of a role, the outputs of all blocks side by side."""
-
-
+ByRole = Mapping[str, SideBySide]
+Pair = tuple[ByRole, ByRole]
+"""Means and variances, or the derivatives in them."""
 Nodes = Callable[["Terms"], tuple[Float[AnyArray, "... S J"], Float[AnyArray, "S"]]]
 """Standardised nodes of the J parameters of some cells, and their weights."""
 
@@ -111,9 +89,11 @@ def collect_terms(
     likelihoods: tuple[Likelihood, ...],
     role_outputs: dict[str, tuple[int, ...]],
 ) -> tuple[Terms, ...]:
-    """Sort the observed cells by likelihood and kind; missing cells are left out."""
-    found = []
-    seen = to_support(observations, likelihoods)
+    """Sort the observed cells by likelihood and kind; missing cells are left out.
+
+    Every list is padded by repeating its first cell.
+    """
+    found, seen = [], to_support(observations, likelihoods)
     masks = {
         "exact": seen.is_exact,
         "right": seen.is_right & ~seen.is_share,
@@ -121,33 +101,20 @@ def collect_terms(
         "interval": seen.is_interval,
         "share": seen.is_share,
     }
-    for likelihood in dict.fromkeys(likelihoods):
-        members = np.array([other == likelihood for other in likelihoods])
-        for kind, mask in masks.items():
-            rows, outputs = np.nonzero(mask & members)
-            family = PartialCount(likelihood) if kind == "share" else likelihood
-            if len(rows):
-                found.append(_terms(seen, family, role_outputs, kind, rows, outputs))
+    for family, (kind, mask) in product(dict.fromkeys(likelihoods), masks.items()):
+        rows, outputs = np.nonzero(mask & np.array([other == family for other in likelihoods]))
+        if not len(rows):
+            continue
+        # How many cells are censored is chance: it must not decide what is compiled.
+        room = bucket(len(rows), "cells") - len(rows)
+        weight = np.concatenate([np.ones(len(rows)), np.zeros(room)])
+        rows, outputs = (np.concatenate([v, np.repeat(v[:1], room)]) for v in (rows, outputs))
+        likelihood = PartialCount(family) if kind == "share" else family
+        roles = tuple(parameter.role for parameter in likelihood.parameters)
+        column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
+        bounds = seen.lower[rows, outputs], seen.upper[rows, outputs]
+        found.append(Terms(rows, column, *bounds, weight, likelihood, roles, kind))
     return tuple(found)
-
-
-def _terms(
-    observations: Observations,
-    likelihood: Likelihood,
-    role_outputs: dict[str, tuple[int, ...]],
-    kind: str,
-    rows: Int[np.ndarray, "K"],
-    outputs: Int[np.ndarray, "K"],
-) -> Terms:
-    """Build the list of one likelihood and kind, padded by repeating its first cell."""
-    # How many cells are censored is chance: it must not decide what is compiled.
-    room = bucket(len(rows), "cells") - len(rows)
-    weight = np.concatenate([np.ones(len(rows)), np.zeros(room)])
-    rows, outputs = (np.concatenate([v, np.repeat(v[:1], room)]) for v in (rows, outputs))
-    roles = tuple(parameter.role for parameter in likelihood.parameters)
-    column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
-    lower, upper = observations.lower[rows, outputs], observations.upper[rows, outputs]
-    return Terms(rows, column, lower, upper, weight, likelihood, roles, kind)
 
 
 def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:
@@ -219,11 +186,6 @@ class Problem(eqx.Module):
     inducing: dict[str, InducingInputs]
     terms: tuple[Terms, ...]
     rows: Int[np.ndarray, ""]
-
-    @property
-    def real_rows(self) -> Bool[np.ndarray, "N"]:
-        """Which rows are real."""
-        return np.arange(len(self.inputs)) < self.rows
 
     @property
     def inducing_size(self) -> int:
@@ -305,7 +267,7 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Sca
     for role, lmc in free.items():
         if lmc.varies:
             where = problem.inducing[role], problem.inputs, jitter
-            totals, states[role] = role_state(totals, lmc, sites[role], *where)
+            totals, states[role] = role_state(totals, lmc, sites[role], where)
             mean[role], variance[role] = states[role].mean, states[role].variance
         else:
             rows = (len(problem.inputs), lmc.mean.size)
@@ -314,7 +276,7 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Sca
     zeros = {role: np.zeros(level.shape) for role, level in mean.items()}
     bound, slopes = totals.bound, (zeros, zeros)
     for part in problem.terms:
-        bound, slopes = add_cells(bound, slopes, part, mean, variance, tuple(states))
+        bound, slopes = add_cells(bound, slopes, part, (mean, variance), tuple(states))
     gradient, target, scores = {}, {}, {}
     for role, lmc in free.items():
         d_mean, d_variance = slopes[0][role], slopes[1][role]
@@ -328,14 +290,7 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Sca
 
 
 @compiled_for_arrays
-def role_state(
-    totals: Totals,
-    free: LMC,
-    sites: Sites,
-    inducing: InducingInputs,
-    inputs: Inputs,
-    jitter: Scalar,
-) -> tuple[Totals, RoleState]:
+def role_state(totals: Totals, free: LMC, sites: Sites, where: Where) -> tuple[Totals, RoleState]:
     """Compute q of a role that varies from its sites, and subtract its divergence from the bound.
 
     The gradient is that of the conjugate surrogate log Z = log of the integral of the sites under
@@ -343,20 +298,19 @@ def role_state(
     is closed, d log Z / dP = -(P^-1 + v v') / 2 and d log Z / db = v, so neither a Cholesky factor
     nor an inverse is differentiated.
     """
-    inputs = jnp.asarray(inputs)
+    inducing, inputs, jitter = where[0], jnp.asarray(where[1]), where[2]
     shape, pull = jax.vjp(lambda f: geometry(from_free(f), inducing, inputs, jitter), free)
-    sites_of_f = marginal_sites(sites, shape.nugget)
-    precision, linear, _ = natural_parameters(shape, sites_of_f)
-    weights, divergence = solve_weights(precision, linear)
-    gamma, cotangent = marginals(shape, weights), surrogate_cotangent(shape, weights, sites_of_f)
+    sites_of_f = sites.marginal(shape.nugget)
+    weights, divergence = solve_weights(shape, sites_of_f)
+    gamma, cotangent = weights.marginals(shape), surrogate_cotangent(shape, weights, sites_of_f)
     information = None
     if free.nugget is not None and shape.nugget is not None:
         f = gamma._replace(variance=gamma.variance - shape.left_out)
-        slope, information_of_rows = nugget_slope(f, sites, shape.nugget)
+        slope, information_of_rows = sites.nugget_slope(f, shape.nugget)
         cotangent = cotangent._replace(nugget=slope)
         information = free.nugget.information(inputs, information_of_rows)
-        divergence = divergence + nugget_divergence(f, sites, shape.nugget)
-        mean, variance = with_nugget(f, sites, shape.nugget)
+        divergence = divergence + sites.nugget_divergence(f, shape.nugget)
+        mean, variance = sites.with_nugget(f, shape.nugget)
         gamma = Moments(mean, variance + shape.left_out)
     left_out = jnp.maximum(totals.left_out, largest_share_left_out(shape))
     mean, variance = map(flat, gamma)
@@ -366,24 +320,17 @@ def role_state(
 
 @compiled
 def add_cells(
-    bound: Scalar,
-    slopes: tuple[ByRole, ByRole],
-    part: Terms,
-    mean: ByRole,
-    variance: ByRole,
-    varying: tuple[str, ...],
-) -> tuple[Float[Array, ""], tuple[ByRole, ByRole]]:
+    bound: Scalar, slopes: Pair, part: Terms, moments: Pair, varying: tuple[str, ...]
+) -> tuple[Float[Array, ""], Pair]:
     """Add the expected log likelihood of some cells to the bound, and dE/dm, dE/dV to slopes."""
-    nodes = quadrature({role: role in varying for role in mean})
+    nodes = quadrature({role: role in varying for role in moments[0]})
     gradient_of_elbo = jax.value_and_grad(elbo, argnums=(1, 2))
-    value, gradient = gradient_of_elbo((part,), mean, variance, nodes, -jnp.asarray(bound))
+    value, gradient = gradient_of_elbo((part,), *moments, nodes, -jnp.asarray(bound))
     return value, jax.tree.map(jnp.add, slopes, gradient)
 
 
 @compiled_for_arrays
-def role_ascent(
-    state: RoleState, d_mean: Float[AnyArray, "N O"], d_variance: Float[AnyArray, "N O"]
-) -> tuple[LMC, Sites]:
+def role_ascent(state: RoleState, d_mean: SideBySide, d_variance: SideBySide) -> tuple[LMC, Sites]:
     """Return the gradient in a role's free hyper-parameters, and its next sites."""
     blocks = len(state.cotangent.phi)
     d_mean, d_variance = blocked(d_mean, blocks), blocked(d_variance, blocks)
@@ -392,7 +339,7 @@ def role_ascent(
 
 
 @compiled_for_arrays
-def constant_ascent(free: LMC, d_mean: Float[AnyArray, "N O"]) -> tuple[LMC, Float[Array, "B D"]]:
+def constant_ascent(free: LMC, d_mean: SideBySide) -> tuple[LMC, Float[Array, "B D"]]:
     """Return the gradient of a role without kernels, and its empirical Fisher information."""
     by_row = blocked(d_mean, free.mean.shape[0])
     gradient = eqx.tree_at(lambda m: m.mean, free, jnp.sum(by_row, axis=1))
@@ -405,36 +352,25 @@ def output_grams(phi: Float[Array, "B N M"], sites: Sites) -> Float[Array, "B D 
     return jnp.swapaxes(weighted, 2, 3) @ phi[:, None]
 
 
-def natural_parameters(
-    shape: Geometry, sites: Sites
-) -> tuple[Float[Array, "B W W"], Float[Array, "B W"], Float[Array, ""]]:
-    """Return P, b and the constant sum(h m - Lambda m^2 / 2) of the sites' product with the prior.
+def solve_weights(shape: Geometry, sites: Sites) -> tuple[Weights, Float[Array, ""]]:
+    """Return q(v) = N(P^-1 b, P^-1) and KL(q(v) || N(0, I)), summed over the blocks.
 
     The Gram matrices are per output, so the cost is O(D N M^2) however large the rank is.
     """
     phi, loading, mean = shape[:3]
     blocks, _, rank, size = loading.shape
-    gram = output_grams(phi, sites)
-    half = loading[:, :, None] * gram[:, :, :, None, :]
+    half = loading[:, :, None] * output_grams(phi, sites)[:, :, :, None, :]
     precision = jnp.einsum("bdrm,bdmsk->brmsk", loading, half)
     precision = precision.reshape(blocks, rank * size, rank * size) + jnp.eye(rank * size)
     centred = sites.linear - sites.precision * mean[:, None]
     linear = jnp.einsum("bdrm,bdm->brm", loading, jnp.swapaxes(centred, 1, 2) @ phi)
-    constant = jnp.sum((sites.linear - 0.5 * sites.precision * mean[:, None]) * mean[:, None])
-    return precision, linear.reshape(blocks, -1), constant
-
-
-def solve_weights(
-    precision: Float[Array, "B W W"], linear: Float[Array, "B W"]
-) -> tuple[Weights, Float[Array, ""]]:
-    """Return q(v) = N(P^-1 b, P^-1) and KL(q(v) || N(0, I)), summed over the blocks."""
     factor = cholesky(precision)
     covariance = inverse_of_product(factor)
-    mean = jnp.einsum("bwu,bu->bw", covariance, linear)
+    centre = jnp.einsum("bwu,bu->bw", covariance, linear.reshape(blocks, -1))
     log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)))
     trace = jnp.sum(jnp.diagonal(covariance, axis1=1, axis2=2))
-    divergence = 0.5 * (trace + jnp.sum(mean**2) - mean.size + log_det)
-    return Weights(mean, covariance), divergence
+    divergence = 0.5 * (trace + jnp.sum(centre**2) - centre.size + log_det)
+    return Weights(centre, covariance), divergence
 
 
 def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
@@ -453,7 +389,7 @@ def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geom
     """
     phi, loading, mean = shape[:3]
     blocks, _, rank, size = loading.shape
-    slope, (half, inner) = output_slopes(shape, weights), output_covariances(shape, weights)
+    slope, (half, inner) = weights.slopes(shape), weights.covariances(shape)
     gram = output_grams(phi, sites)
     centred = sites.linear - sites.precision * mean[:, None]
     residual = jnp.asarray(centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2)))
@@ -464,9 +400,7 @@ def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geom
     return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), jnp.zeros_like(shape.left_out))
 
 
-def next_sites(
-    mean: Float[Array, "B N D"], d_mean: Float[Array, "B N D"], d_variance: Float[Array, "B N D"]
-) -> Sites:
+def next_sites(mean: ByBlock, d_mean: ByBlock, d_variance: ByBlock) -> Sites:
     """Return the sites of a full natural-gradient step: Lambda = -2 dE/dV, h = dE/dm + Lambda m.
 
     The precision is zero where it would be negative (the expected log likelihood is convex there),

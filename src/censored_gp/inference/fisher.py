@@ -26,14 +26,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from censored_gp.inference.elbo import Evaluation, Problem, Roles
-from censored_gp.inference.posterior import Sites, Weights, marginal_sites
-from censored_gp.model.compilation import AnyArray, Inputs, Scalar, compiled_for_arrays
-from censored_gp.model.inducing import InducingInputs
-from censored_gp.model.lmc import LMC, features_and_slopes, loadings, slopes_of
+from censored_gp.inference.posterior import Sites, Weights
+from censored_gp.model.compilation import AnyArray, Scalar, compiled_for_arrays
+from censored_gp.model.lmc import LMC, Where, features_and_slopes, loadings, slopes_of
 
 Vector = Float[np.ndarray, "P"]
-
-
 MOST_COUPLED = 4
 """In a block of more outputs, the information that two outputs share is neglected."""
 
@@ -72,23 +69,22 @@ def pairs_of(outputs: int) -> Int[np.ndarray, "E 2"]:
 
 
 @compiled_for_arrays
-def role_information(
-    free: LMC,
-    sites: Sites,
-    weights: Weights,
-    inducing: InducingInputs,
-    inputs: Inputs,
-    jitter: Scalar,
-) -> Information:
-    """Return the information of one role that varies, at given sites and q(v)."""
+def role_information(free: LMC, sites: Sites, weights: Weights, where: Where) -> Information:
+    """Return the information of one role that varies, at given sites and q(v).
+
+    That of its means is 1_d' S^-1 1_e for every pair of outputs.
+    """
+    inducing, inputs, jitter = where
     wide = features_and_slopes(free, inducing, jnp.asarray(inputs), jitter)
     nugget = None if free.nugget is None else free.nugget.variance(inputs)
-    precision = jnp.asarray(marginal_sites(sites, nugget).precision)
+    precision = jnp.asarray(sites.marginal(nugget).precision)
     sizes = tuple(len(z.mask) for z in inducing)
 
     def of_block(wide, loading, precision, covariance) -> Information:  # noqa: ANN001
         about = _loading_information(wide, loading, precision, covariance, sizes)
-        return Information(about, _mean_information(wide[0], loading, precision, covariance))
+        inward = (loading * (precision.T @ wide[0])[:, None]).reshape(len(loading), -1)
+        mean = jnp.diag(jnp.sum(precision, axis=0)) - inward @ covariance @ inward.T
+        return Information(about, mean)
 
     return jax.vmap(of_block)(wide, loadings(free, inducing), precision, weights.covariance)
 
@@ -113,7 +109,7 @@ def fisher_information(
             total[np.ix_(index, index)] = np.asarray(nuggets)[at]
     for role, weights in evaluation.weights.items():
         where = problem.inducing[role], problem.inputs, jitter
-        loading, mean = role_information(free[role], sites[role], weights, *where)
+        loading, mean = role_information(free[role], sites[role], weights, where)
         for block, index in enumerate(places[role].mean):
             total += _of_loadings(free[role], places[role], np.asarray(loading), block, count)
             total[np.ix_(index, index)] += np.asarray(mean)[block]
@@ -127,9 +123,14 @@ def _loading_information(
     covariance: Float[Array, "W W"],
     sizes: tuple[int, ...],
 ) -> Float[Array, "E L Q R L Q R"]:
-    """Return the information of the coefficients of one block, pair by pair of outputs."""
+    """Return the information of the coefficients of one block, pair by pair of outputs.
+
+    It is tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)), summed over the kernels' columns. The
+    letters: slope l and rank r of one kernel (column j), slope k and rank s of another (i).
+    """
     outputs, rank, size = loading.shape
     rest = (jnp.eye(rank * size) - covariance).reshape(rank, size, rank, size)
+    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
 
     def of_output(d: Int[Array, ""]) -> tuple[Float[Array, "..."], ...]:
         gram = jnp.einsum("lnm,n,knj->lmkj", wide, precision[:, d], wide)
@@ -141,57 +142,29 @@ def _loading_information(
         d, e = pair
         between = -jnp.einsum("rmlj,rmki->ljki", inward[d], carried[e])
         between = between + jnp.where(d == e, 1.0, 0.0) * gram[d]
-        return _by_kernel(carried[d], carried[e], between, rest, sizes)
+        cells = jnp.einsum("silj,rjki->lrksji", carried[d], carried[e])
+        cells = cells + jnp.einsum("ljki,rjsi->lrksji", between, rest)
+        return jnp.einsum("lrksjp,jq->lqrkps", cells @ member, member)
 
     gram, inward, carried = jax.lax.map(of_output, jnp.arange(outputs))
     return jax.lax.map(of_pair, jnp.asarray(pairs_of(outputs)))
-
-
-def _by_kernel(
-    carried: Float[Array, "R M L M"],
-    other: Float[Array, "R M L M"],
-    between: Float[Array, "L M L M"],
-    rest: Float[Array, "R M R M"],
-    sizes: tuple[int, ...],
-) -> Float[Array, "L Q R L Q R"]:
-    """Return tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)), summed over the kernels' columns.
-
-    The letters: slope l and rank r of one kernel (column j), slope k and rank s of another (i).
-    """
-    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
-    cells = jnp.einsum("silj,rjki->lrksji", carried, other)
-    cells = cells + jnp.einsum("ljki,rjsi->lrksji", between, rest)
-    return jnp.einsum("lrksjp,jq->lqrkps", cells @ member, member)
-
-
-def _mean_information(
-    phi: Float[Array, "N M"],
-    loading: Float[Array, "D R M"],
-    precision: Float[Array, "N D"],
-    covariance: Float[Array, "W W"],
-) -> Float[Array, "D D"]:
-    """Return 1_d' S^-1 1_e for every pair of outputs."""
-    inward = (loading * (precision.T @ phi)[:, None]).reshape(len(loading), -1)
-    return jnp.diag(jnp.sum(precision, axis=0)) - inward @ covariance @ inward.T
 
 
 def _of_loadings(
     lmc: LMC, place: LMC, loading: Float[np.ndarray, "B E ..."], block: int, count: int
 ) -> Float[np.ndarray, "P P"]:
     """Turn the information of coefficients into that of one block's hyper-parameters."""
-    outputs, pairs = lmc.mean.shape[1], pairs_of(lmc.mean.shape[1])
-    slopes, kernels, rank = loading.shape[2:5]
-    turn = np.zeros((outputs, slopes, kernels, rank, count))
-    for q, (kernel, mixing, at) in enumerate(
-        zip(place.kernels, lmc.mixing, place.mixing, strict=True)
-    ):
+    outputs, slopes = lmc.mean.shape[1], loading.shape[2]
+    turn = np.zeros((outputs, *loading.shape[2:5], count))
+    kernels = zip(place.kernels, lmc.mixing, place.mixing, strict=True)
+    for q, (kernel, mixing, at) in enumerate(kernels):
         d, r = np.indices(at[block].shape)
         turn[d, 0, q, r, at[block]] = 1.0
         for slope, position in enumerate(_positions(kernel, block)[: slopes - 1]):
             turn[d, slope + 1, q, r, position] = np.asarray(mixing)[block]
     turn = turn.reshape(outputs, -1, count)
     total = np.zeros((count, count))
-    for (d, e), own in zip(pairs, loading[block], strict=True):
+    for (d, e), own in zip(pairs_of(outputs), loading[block], strict=True):
         half = turn[d].T @ own.reshape(turn.shape[1], -1) @ turn[e]
         total += half if d == e else half + half.T
     _spread_shared(place, block, total)

@@ -31,7 +31,7 @@ from jaxtyping import Array, Float, Int
 from scipy.linalg import cholesky, solve_triangular
 
 from censored_gp.inference.elbo import Problem, Roles
-from censored_gp.inference.posterior import Posterior, Sites, marginal_sites
+from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import Inputs, blas_threads_for, compiled
@@ -44,36 +44,20 @@ UNFINISHED = "The fit was interrupted before a model of more latent functions wa
 
 ROLE = "mean"
 """Only this role may get a further kernel, as observations say too little of the others."""
-
-
 STRETCH = 384
 """The evidence is computed for this many neighbouring rows."""
-
-
 NOISE = (0.25, 0.5, 1.0, 2.0)
 """Factors s on the noise among which the evidence is maximised."""
-
-
 VARIANCES = (0.03, 0.1, 0.3)
 """Variances a of the further kernel, relative to the total variance of an output."""
-
-
 CERTAIN = 10.0
 """A further kernel must promise at least this gain in evidence (nats)."""
-
-
 WORTH_GROWING = 2.0
 """A further kernel must promise at least this gain (nats) for each coefficient that it adds."""
-
-
 MANY_INFORMATIVE = 0.5
 """The rows in the middle are used if at least this share of them is informative."""
-
-
 LEAST_INFORMATIVE = 1e-3
 """A cell is informative if its site's precision, relative to the median, is above this."""
-
-
 JITTER = 1e-9
 """Jitter on the diagonal, relative to the total variance of an output."""
 
@@ -120,19 +104,14 @@ def lacking(
         return None
     lmc = free[ROLE]
     nugget = None if lmc.nugget is None else lmc.nugget.variance(problem.inputs)
-    linear, precision = map(np.asarray, marginal_sites(sites[ROLE], nugget))
+    linear, precision = map(np.asarray, sites[ROLE].marginal(nugget))
     rows = _stretch(problem, spare[0], precision)
-    prior, grams_of_spare = _covariances(lmc, tuple(spare), problem.inputs[rows])
-    prior, grams_of_spare = np.asarray(prior), [np.asarray(gram) for gram in grams_of_spare]
+    linear, precision = linear[:, rows], precision[:, rows]
+    found = _covariances(lmc, tuple(spare), problem.inputs[rows])
+    prior, spares = jax.tree.map(np.asarray, found)
     with blas_threads_for(len(rows)):
         promises = [
-            promise(
-                linear[b, rows, d],
-                precision[b, rows, d],
-                float(lmc.mean[b, d]),
-                prior[b, d],
-                grams_of_spare,
-            )
+            promise(linear[b, :, d], precision[b, :, d], float(lmc.mean[b, d]), prior[b, d], spares)
             for b, d in np.ndindex(prior.shape[:2])
         ]
     gains = np.sum([gain for gain, _ in promises], axis=0)

@@ -14,21 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
 from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
-from censored_gp.inference.fisher import (
-    MOST_COUPLED,
-    Vector,
-    fisher_information,
-    from_vector,
-    to_vector,
-)
+from censored_gp.inference.fisher import MOST_COUPLED, fisher_information, from_vector, to_vector
 from censored_gp.inference.model_search import ROLE, Growth, grown, lacking
 from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.inference.result import FitResult, Progress, Task
@@ -38,98 +31,54 @@ from censored_gp.model.model import Model
 
 MIXING_UNIT = 0.5
 """A mixing coefficient moves by this much while other hyper-parameters move by one."""
-
-
 LONGEST_STEP = 1.0
 """No hyper-parameter moves further than this in one step, in the units above."""
-
-
 LEAST_DAMPING = 1.0
 """The damping (nats per squared unit) is never smaller than this."""
-
-
 LEAST_SLACK = 0.02
 """The bound may fall by this much (nats) in a step that counts, as the sites lag behind."""
-
-
 MOST_REFUSALS = 8
 """A climb ends after more than this many refused steps in a row."""
-
-
 CALM_STEPS = 3
 """The bound has settled after this many iterations in a row without a change."""
-
-
 CALM_OF_MANY = 20.0
 """More than `MOST_COUPLED` coupled outputs, whose bound creeps, have this times the tolerance."""
-
-
 INFORMATION_AGE = 2
 """The Fisher information is kept for this many steps, as it changes slowly."""
-
-
 INFORMATION_AGE_OF_MANY = 4
 """The same for more than `MOST_COUPLED` coupled outputs, whose information costs more."""
-
-
 FIRST_JITTER = 1e-9
 """The first jitter that is tried, relative to the largest prior variance of a kernel."""
-
-
 LARGEST_JITTER = 1e-4
 """The largest jitter that is tried."""
-
-
 SHORTER = (1.0, 1.0 / 3.0)
 """The bound chooses among starts whose lengthscales are multiplied by these."""
-
-
 MUCH_SHORTER = 1.0 / 10.0
 """Many rows without a periodic kernel get this factor too: they may hold a short wave."""
-
-
 MANY_ROWS = 100
 """More rows than this are many in the sense of `MUCH_SHORTER`."""
-
-
 LATER_WARM_UP = 1
 """A start that takes over the sites of an earlier one gets this many site steps."""
-
-
 LOOK_AFTER = 6
 """After this many iterations a climb is checked for a missing kernel."""
-
-
 LEAST_LEFT = 15
 """A further kernel is looked for only while more than this many iterations are left."""
-
-
 MOST_REFINEMENTS = 2
 """Inducing inputs are picked anew at most this often."""
-
-
 ENOUGH_CARRIED = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
-
-
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
-
-
 MESSAGES = {
     "converged": "The fit converged.",
-    "out of iterations": (
-        "The fit ran out of iterations before the bound settled; raise max_iterations."
-    ),
+    "out of iterations": "The fit ran out of iterations before the bound settled; raise "
+    "max_iterations.",
     "too simple": "The model lacked a kernel.",
-    "stuck": (
-        "The fit stopped where no step raised the bound any more; it may not be the best there is."
-    ),
+    "stuck": "The fit stopped where no step raised the bound any more; it may not be the best "
+    "there is.",
     "interrupted": "The fit was interrupted; this is the best found so far.",
-    "diverged": (
-        "The fit diverged: the bound was not finite at the starting values. Look for extreme "
-        "values in the outputs, or set the kernels' lengthscales by hand."
-    ),
+    "diverged": "The fit diverged: the bound was not finite at the starting values. Look for "
+    "extreme values in the outputs, or set the kernels' lengthscales by hand.",
 }
 
 
@@ -165,18 +114,21 @@ class State(NamedTuple):
     jitter: float
     evaluation: Evaluation
     value: float
-    gradient: Vector
+    gradient: Float[np.ndarray, "P"]
 
 
 class Step(NamedTuple):
     """A step in the hyper-parameters, and by how much it should raise the bound."""
 
-    change: Vector
+    change: Float[np.ndarray, "P"]
     promised: float
 
 
 def newton_step(
-    free: Roles, gradient: Vector, information: Float[np.ndarray, "P P"], damping: float
+    free: Roles,
+    gradient: Float[np.ndarray, "P"],
+    information: Float[np.ndarray, "P P"],
+    damping: float,
 ) -> Step:
     """Return (F + D)^-1 g, shortened where it would lead too far."""
     vector, mixing = to_vector(free), _is_mixing(free)
@@ -200,16 +152,9 @@ def damping_after(damping: float, promised: float, gain: float) -> float:
 
 def _is_mixing(free: Roles) -> Bool[np.ndarray, "P"]:
     """Tell which hyper-parameters are coefficients of the mixing, or nuggets."""
-    marked = {
-        role: eqx.tree_at(
-            lambda m: (m.mixing, m.nugget),
-            jax.tree.map(np.zeros_like, lmc),
-            jax.tree.map(np.ones_like, (lmc.mixing, lmc.nugget)),
-            is_leaf=lambda node: node is None,
-        )
-        for role, lmc in free.items()
-    }
-    return to_vector(marked) > 0
+    leaves: Any = jax.tree_util.tree_leaves_with_path(free)
+    marked = [np.full(np.size(leaf), path[1].name in {"mixing", "nugget"}) for path, leaf in leaves]
+    return np.concatenate(marked)
 
 
 @compiled_for_arrays
@@ -228,7 +173,8 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         if lmc.nugget is not None:
             prior = prior + np.mean(np.square(lmc.nugget.size), axis=2)
         shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
-        precision = np.broadcast_to(1.0 / prior[:, None], shape) * problem.real_rows[:, None]
+        is_real = np.arange(len(problem.inputs)) < problem.rows
+        precision = np.broadcast_to(1.0 / prior[:, None], shape) * is_real[:, None]
         sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)
     return sites
 
@@ -453,8 +399,7 @@ class Climbs:
             growth.extend([] if found is None else [found])
             return bool(growth)
 
-        at_start = start.problem, start.free, start.sites, start.jitter
-        self.best = narrow = self.climb(*at_start, start, look if spare else None)
+        self.best = narrow = self.climb(*start[:4], known=start, look=look if spare else None)
         if not growth or self.over:
             return
         before = self.results[-1]
@@ -468,8 +413,7 @@ class Climbs:
             status = "interrupted" if interrupted else "out of iterations"
             self.results.append(_ended(before, status))
         else:
-            at_narrow = narrow.problem, narrow.free, narrow.sites, narrow.jitter
-            self.best = self.climb(*at_narrow, narrow)
+            self.best = self.climb(*narrow[:4], known=narrow)
 
     def refine(self) -> None:
         """Climb on with more inducing inputs while too few carry the fitted kernels.

@@ -23,14 +23,7 @@ from jaxtyping import Array, Bool, Float, Key
 from censored_gp.inference import natural
 from censored_gp.inference.elbo import Terms, largest_share_left_out, log_likelihood
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import (
-    DrawnPosterior,
-    Latent,
-    Posterior,
-    Weights,
-    flat,
-    functions_of,
-)
+from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, flat, functions_of
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, geometry
@@ -42,20 +35,17 @@ except ImportError as absent:
         "engine='nuts' needs blackjax: install censored-gp[nuts], or use engine='natural'"
     ) from absent
 
-Position = dict[str, Float[Array, "B W"]]
+Position = dict[str, Float[Array, "... B W"]]
+"""Weights by role; of all draws (chains, draws, B, W)."""
+
+Tuning = dict[str, Any]
 
 WORST_R_HAT = 1.05
 """Chains agree if the largest split R-hat is at most this."""
-
-
 MOST_DIVERGENT = 0.01
 """Draws are trusted if at most this share of them diverged."""
-
-
 NOTABLE_SHARE = 1e-3
 """A larger share of prior variance that inducing inputs leave out is worth a note."""
-
-
 NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
 
 
@@ -86,7 +76,7 @@ class Target(eqx.Module):
     """The log density to sample from, with the change of variables."""
 
     shapes: dict[str, Geometry]
-    centre: dict[str, Float[Array, "B W"]]
+    centre: Position
     root: dict[str, Float[Array, "B W W"]]
     constants: Latent
     terms: tuple[Terms, ...]
@@ -130,20 +120,16 @@ def make_target(
 
 
 @eqx.filter_jit
-def adapt(
-    target: Target, key: Key[Array, ""], settings: NutsSettings
-) -> tuple[Any, dict[str, Any]]:
+def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[Any, Tuning]:
     """Warm every chain up from its own draw of natural's Gaussian: state and tuning of each."""
     warm: Any = blackjax.window_adaptation(
         blackjax.nuts, target, target_acceptance_rate=settings.target_acceptance
     )
 
-    def one(own: Key[Array, ""]) -> tuple[Any, dict[str, Any]]:
+    def one(own: Key[Array, ""]) -> tuple[Any, Tuning]:
         start_key, run_key = jax.random.split(own)
-        keys = dict(
-            zip(target.centre, jax.random.split(start_key, len(target.centre)), strict=True)
-        )
-        start = {r: jax.random.normal(keys[r], mean.shape) for r, mean in target.centre.items()}
+        keys = zip(jax.random.split(start_key, len(target.centre)), target.centre, strict=True)
+        start = {r: jax.random.normal(key, target.centre[r].shape) for key, r in keys}
         (state, tuning), _ = warm.run(run_key, start, num_steps=settings.warmup)
         return state, tuning
 
@@ -152,11 +138,11 @@ def adapt(
 
 @eqx.filter_jit
 def sample(
-    target: Target, state: Any, tuning: dict[str, Any], key: Key[Array, ""], count: int
-) -> tuple[Any, dict[str, Float[Array, "K S B W"]], Bool[Array, "K S"]]:
+    target: Target, state: Any, tuning: Tuning, key: Key[Array, ""], count: int
+) -> tuple[Any, Position, Bool[Array, "K S"]]:
     """Draw so many times from every chain: last states, positions, and which draws diverged."""
 
-    def one(own: Key[Array, ""], state: Any, tuning: dict[str, Any]) -> Any:
+    def one(own: Key[Array, ""], state: Any, tuning: Tuning) -> Any:
         step: Any = blackjax.nuts(target, **tuning).step
 
         def draw(state: Any, own: Key[Array, ""]) -> Any:
@@ -210,9 +196,7 @@ def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -
 
 
 @eqx.filter_jit
-def _each_draw(
-    target: Target, positions: dict[str, Float[Array, "K S B W"]]
-) -> tuple[dict[str, Float[Array, "K S B W"]], Latent]:
+def _each_draw(target: Target, positions: Position) -> tuple[Position, Latent]:
     """Return weights and parameter functions of every draw."""
     return jax.vmap(jax.vmap(lambda z: (target.weights(z), target.latent(z))))(positions)
 
@@ -231,19 +215,6 @@ def diagnose(latent: Latent, varying: list[str]) -> tuple[float, float]:
     return worst, least
 
 
-def drawn_posterior(posterior: Posterior, weights: dict[str, Any]) -> DrawnPosterior:
-    """Return the draws of all chains one after the other, with their moments as the Gaussian."""
-    draws, moments = {}, {}
-    for role, by_chain in weights.items():
-        kept = np.asarray(by_chain)
-        draws[role] = kept.reshape(-1, *kept.shape[2:])
-        mean = draws[role].mean(axis=0)
-        centred = draws[role] - mean
-        moments[role] = Weights(mean, np.einsum("sbw,sbu->bwu", centred, centred) / len(centred))
-    own = posterior.model, posterior.inducing, moments, posterior.jitter
-    return DrawnPosterior(*own, draws=draws)
-
-
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:
     """Find the hyper-parameters by ``natural``, then sample the weights."""
     settings = settings or NutsSettings()
@@ -257,7 +228,7 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
         return posterior, dataclasses.replace(result, status="interrupted", message=NO_DRAWS)
     weights, latent = _each_draw(target, draws.positions)
     verdict = diagnose(latent, list(weights))
-    drawn = drawn_posterior(posterior, weights)
+    drawn = DrawnPosterior.from_chains(posterior, weights)
     return drawn, _result(result, draws, verdict, float(left_out))
 
 
@@ -279,12 +250,8 @@ def _result(
         "out of iterations": "The chains do not agree yet: raise draws and warmup, and if draws "
         "diverge, target_acceptance.",
     }[status]
-    notes = list(before.notes)
+    message, notes = f"{message} {figures}", before.notes
     if left_out > NOTABLE_SHARE:
-        notes.append(
-            f"The inducing inputs leave out up to {left_out:.1%} of the prior variance, which "
-            "was taken as zero: raise max_inducing."
-        )
-    return dataclasses.replace(
-        before, status=status, message=f"{message} {figures}", notes=tuple(notes)
-    )
+        share = f"The inducing inputs leave out up to {left_out:.1%} of the prior variance"
+        notes += (f"{share}, which was taken as zero: raise max_inducing.",)
+    return dataclasses.replace(before, status=status, message=message, notes=notes)

@@ -33,24 +33,14 @@ from censored_gp.model.compilation import AnyArray, Inputs, Scalar, slices
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, features, geometry, left_out_covariance
-from censored_gp.model.model import Model
+from censored_gp.model.model import Latent, Model
 
 ByBlock = Float[Array, "B N D"]
 """One number for each block, row and output of a role."""
-
-
-Latent = dict[str, Float[Array, "... N O"]]
-"""Latent values by role, the outputs of all blocks side by side."""
-
-
 LEAST_REST = 1e-9
 """A cavity keeps at least this share of the precision of f."""
-
-
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
 """Nodes per parameter of a prediction, by how many vary: more than of the bound, as used once."""
-
-
 MOST_JOINT_ROWS = 4000
 """What the features leave out is drawn jointly over at most this many rows (a Cholesky factor)."""
 
@@ -73,46 +63,53 @@ class Moments(NamedTuple):
     variance: Float[Array, "... B N D"]
 
 
-def marginal_sites(sites: Sites, nugget: ByBlock | None) -> Sites:
-    """Return the sites of f: those of gamma = f + e with e integrated out."""
-    if nugget is None:
-        return sites
-    weight = 1.0 + nugget * sites.precision
-    return Sites(sites.linear / weight, sites.precision / weight)
+class Sites(NamedTuple):
+    """Gaussian sites of one role: exp(h gamma - Lambda gamma^2 / 2) for each cell."""
+
+    linear: Float[AnyArray, "B N D"]
+    precision: Float[AnyArray, "B N D"]
+
+    def marginal(self, nugget: ByBlock | None) -> Sites:
+        """Return the sites of f: those of gamma = f + e with e integrated out."""
+        if nugget is None:
+            return self
+        weight = 1.0 + nugget * self.precision
+        return Sites(self.linear / weight, self.precision / weight)
+
+    def with_nugget(self, f: Moments, nugget: ByBlock) -> Moments:
+        """Return moments of gamma = f + e at cells with these sites."""
+        weight = 1.0 + nugget * self.precision
+        mean = (f.mean + nugget * self.linear) / weight
+        return Moments(mean, f.variance / weight**2 + nugget / weight)
+
+    def cavity(self, f: Moments, nugget: ByBlock) -> Moments:
+        """Return leave-one-out (cavity) moments of gamma: q with the cell's own site removed."""
+        linear, precision = self.marginal(nugget)
+        rest = jnp.maximum(1.0 - precision * f.variance, LEAST_REST)
+        return Moments((f.mean - f.variance * linear) / rest, f.variance / rest + nugget)
+
+    def nugget_divergence(self, f: Moments, nugget: ByBlock) -> Float[Array, ""]:
+        """Return the expected KL divergence of q(e | f) from the prior of e, over all cells."""
+        weight = 1.0 + nugget * self.precision
+        residual = self.linear - self.precision * f.mean
+        squared = residual**2 + self.precision**2 * f.variance
+        return 0.5 * jnp.sum(1.0 / weight - 1.0 + jnp.log(weight) + nugget * squared / weight**2)
+
+    def nugget_slope(self, f: Moments, nugget: ByBlock) -> tuple[ByBlock, ByBlock]:
+        """Return the derivative of log Z in c, and the Fisher information of c, at each cell.
+
+        With S the covariance of the sites' pseudo-observations under the prior and alpha = S^-1
+        times their residuals, these are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
+        """
+        linear, precision = self.marginal(nugget)
+        alpha = jnp.asarray(linear - precision * f.mean)
+        inverse = jnp.asarray(precision - precision**2 * f.variance)
+        return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
 
 
-def with_nugget(f: Moments, sites: Sites, nugget: ByBlock) -> Moments:
-    """Return moments of gamma = f + e at cells with these sites."""
-    weight = 1.0 + nugget * sites.precision
-    mean = (f.mean + nugget * sites.linear) / weight
-    return Moments(mean, f.variance / weight**2 + nugget / weight)
-
-
-def cavity_marginals(f: Moments, sites: Sites, nugget: ByBlock) -> Moments:
-    """Return leave-one-out (cavity) moments of gamma: q with the cell's own site removed."""
-    linear, precision = marginal_sites(sites, nugget)
-    rest = jnp.maximum(1.0 - precision * f.variance, LEAST_REST)
-    return Moments((f.mean - f.variance * linear) / rest, f.variance / rest + nugget)
-
-
-def nugget_divergence(f: Moments, sites: Sites, nugget: ByBlock) -> Float[Array, ""]:
-    """Return the expected KL divergence of q(e | f) from the prior of e, over all cells."""
-    weight = 1.0 + nugget * sites.precision
-    residual = sites.linear - sites.precision * f.mean
-    squared = residual**2 + sites.precision**2 * f.variance
-    return 0.5 * jnp.sum(1.0 / weight - 1.0 + jnp.log(weight) + nugget * squared / weight**2)
-
-
-def nugget_slope(f: Moments, sites: Sites, nugget: ByBlock) -> tuple[ByBlock, ByBlock]:
-    """Return the derivative of log Z in c, and the Fisher information of c, at each cell.
-
-    With S the covariance of the sites' pseudo-observations under the prior and alpha = S^-1 times
-    their residuals, these are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
-    """
-    linear, precision = marginal_sites(sites, nugget)
-    alpha = jnp.asarray(linear - precision * f.mean)
-    inverse = jnp.asarray(precision - precision**2 * f.variance)
-    return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
+TrainingSites = Mapping[str, Sites]
+"""Sites of the training cells, by role. Only roles with a nugget need them, as noise of one row is
+not in the features. Empty for new inputs."""
 
 
 class Weights(NamedTuple):
@@ -121,31 +118,28 @@ class Weights(NamedTuple):
     mean: Float[Array, "B W"]
     covariance: Float[Array, "B W W"]
 
+    def marginals(self, shape: Geometry) -> Moments:
+        """Return mean and variance of f_d(x_n) under q: Eq. (9), (10), (15)."""
+        mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(self.slopes(shape), 1, 2)
+        inner = self.covariances(shape)[1]
+        variance = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
+        return Moments(mean, jnp.maximum(jnp.swapaxes(variance, 1, 2), 0.0) + shape.left_out)
 
-def marginals(shape: Geometry, weights: Weights) -> Moments:
-    """Return mean and variance of f_d(x_n) under q: Eq. (9), (10), (15)."""
-    mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(output_slopes(shape, weights), 1, 2)
-    inner = output_covariances(shape, weights)[1]
-    variance = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
-    return Moments(mean, jnp.maximum(jnp.swapaxes(variance, 1, 2), 0.0) + shape.left_out)
+    def slopes(self, shape: Geometry) -> Float[Array, "B D M"]:
+        """Return the mean of each output's coefficients of the features, loading_d * v."""
+        blocks, _, rank, size = shape.loading.shape
+        return jnp.einsum("bdrm,brm->bdm", shape.loading, self.mean.reshape(blocks, rank, size))
 
-
-def output_slopes(shape: Geometry, weights: Weights) -> Float[Array, "B D M"]:
-    """Return the mean of each output's coefficients of the features, loading_d * v."""
-    blocks, _, rank, size = shape.loading.shape
-    return jnp.einsum("bdrm,brm->bdm", shape.loading, weights.mean.reshape(blocks, rank, size))
-
-
-def output_covariances(
-    shape: Geometry, weights: Weights
-) -> tuple[Float[Array, "B D R M M"], Float[Array, "B D M M"]]:
-    """Return the covariance of v with each output's coefficients, and that of the coefficients."""
-    blocks, _, rank, size = shape.loading.shape
-    square = weights.covariance.reshape(blocks, rank, size, rank, size)
-    # Sums over the few ranks one by one: a contraction so short takes far longer.
-    loading, ranks = shape.loading, range(rank)
-    half = reduce(add, (loading[:, :, None, None, s] * square[:, None, ..., s, :] for s in ranks))
-    return half, reduce(add, (loading[:, :, r, :, None] * half[:, :, r] for r in ranks))
+    def covariances(
+        self, shape: Geometry
+    ) -> tuple[Float[Array, "B D R M M"], Float[Array, "B D M M"]]:
+        """Return the covariance of v with each output's coefficients, and that of these alone."""
+        blocks, _, rank, size = shape.loading.shape
+        square = self.covariance.reshape(blocks, rank, size, rank, size)
+        # Sums over the few ranks one by one: a contraction so short takes far longer.
+        a, ranks = shape.loading, range(rank)
+        half = reduce(add, (a[:, :, None, None, s] * square[:, None, ..., s, :] for s in ranks))
+        return half, reduce(add, (a[:, :, r, :, None] * half[:, :, r] for r in ranks))
 
 
 def flat(by_block: ByBlock) -> Float[Array, "N O"]:
@@ -158,12 +152,16 @@ def blocked(side_by_side: Float[AnyArray, "N O"], blocks: int) -> ByBlock:
     return jnp.moveaxis(jnp.asarray(side_by_side).reshape(len(side_by_side), blocks, -1), 0, 1)
 
 
-def functions_of(shape: Geometry, weights: Float[Array, "S B W"]) -> Float[Array, "S B N D"]:
+def functions_of(shape: Geometry, weights: Float[AnyArray, "S B W"]) -> Float[Array, "S B N D"]:
     """Return m + Psi v for given weights v."""
     blocks, _, rank, size = shape.loading.shape
     drawn = weights.reshape(-1, blocks, rank, size)
     values = jnp.einsum("bnm,bdrm,sbrm->sbnd", shape.phi, shape.loading, drawn)
     return values + shape.mean[:, None]
+
+
+Drawn = Mapping[str, Float[AnyArray, "S B ..."]]
+"""S draws of each role: of weights, or of values at the rows."""
 
 
 class Noise(NamedTuple):
@@ -218,14 +216,14 @@ class Posterior(eqx.Module):
                 shape = self._geometry(role, inputs)
                 alone = [cavity and self.model.likelihoods[d].nugget for d in lmc.outputs]
                 leave_out = np.reshape(alone, np.shape(lmc.mean))[:, None]
-                moments = marginals(shape, self.weights[role])
+                moments = self.weights[role].marginals(shape)
                 own = (sites or {}).get(role)
                 if shape.nugget is not None and own is None:
                     moments = moments._replace(variance=moments.variance + shape.nugget)
                 elif shape.nugget is not None and own is not None:
                     f = moments._replace(variance=moments.variance - shape.left_out)
-                    without = cavity_marginals(f, own, shape.nugget)
-                    both = zip(without, with_nugget(f, own, shape.nugget), strict=True)
+                    without = own.cavity(f, shape.nugget)
+                    both = zip(without, own.with_nugget(f, shape.nugget), strict=True)
                     moments = Moments(*(jnp.where(leave_out, *pair) for pair in both))
                     moments = moments._replace(variance=moments.variance + shape.left_out)
                 mean[role], variance[role] = map(flat, moments)
@@ -246,18 +244,12 @@ class Posterior(eqx.Module):
         square = q.covariance.reshape(blocks, rank, size, rank, size)
         for k, (variance, z) in enumerate(zip(lmc.variances, inducing, strict=True)):
             columns = slice(start, start := start + len(z.mask))
-            count = rank * len(z.mask)
-            own = Weights(
-                mean[..., columns].reshape(blocks, count),
-                square[:, :, columns, :, columns].reshape(blocks, count, count),
-            )
-            part = Geometry(
-                shape.phi[..., columns],
-                shape.loading[..., columns],
-                jnp.zeros_like(shape.mean),
-                rest[:, :, k, None] * jnp.asarray(variance)[:, None],
-            )
-            found.append(marginals(part, own))
+            centre = mean[..., columns].reshape(blocks, -1)
+            spread = square[:, :, columns, :, columns].reshape(*centre.shape, centre.shape[1])
+            left_out = rest[:, :, k, None] * jnp.asarray(variance)[:, None]
+            own = shape.phi[..., columns], shape.loading[..., columns]
+            part = Geometry(*own, jnp.zeros_like(shape.mean), left_out)
+            found.append(Weights(centre, spread).marginals(part))
         means, variances = zip(*found, strict=True)
         return jnp.stack([flat(m) for m in means]), jnp.stack([flat(v) for v in variances])
 
@@ -285,16 +277,15 @@ class Posterior(eqx.Module):
 
         Those of the weights come first: for one seed they are the same at any rows.
         """
-        weights, priors = self._weight_noise(random, count), self.model.priors
+        priors, normal = self.model.priors, random.standard_normal
+        weights = self._weight_noise(random, count)
         rest = {
-            role: tuple(
-                random.standard_normal((count, len(a), rows, np.shape(a)[2])) for a in lmc.mixing
-            )
+            role: tuple(normal((count, len(a), rows, np.shape(a)[2])) for a in lmc.mixing)
             for role, lmc in priors.items()
             if lmc.varies
         }
         nugget = {
-            role: random.standard_normal((count, len(lmc.mean), rows, np.shape(lmc.mean)[1]))
+            role: normal((count, len(lmc.mean), rows, np.shape(lmc.mean)[1]))
             for role, lmc in priors.items()
             if lmc.nugget is not None
         }
@@ -306,19 +297,13 @@ class Posterior(eqx.Module):
         """Draw the latent parameters jointly over rows and outputs."""
         rest = {role: self._left_out(role, inputs, normals) for role, normals in noise.rest.items()}
         weights = self._drawn_weights(noise.weights)
-        return self._functions(weights, inputs, rest, count, noise.nugget, sites or {})
+        return self._functions((weights, rest, noise.nugget), inputs, count, sites or {})
 
     def _functions(
-        self,
-        weights: dict[str, Float[Array, "S B W"]],
-        inputs: Inputs,
-        rest: dict[str, Float[Array, "S B N D"]],
-        count: int,
-        nugget: Mapping[str, Float[AnyArray, "S B N D"]],
-        sites: TrainingSites,
+        self, parts: tuple[Drawn, Drawn, Drawn], inputs: Inputs, count: int, sites: TrainingSites
     ) -> Latent:
         """Return latent parameters from weights, values of e, and normals of the nuggets."""
-        found = {}
+        found, (weights, rest, nugget) = {}, parts
         for role, lmc in self.model.priors.items():
             if not lmc.varies:
                 constant = lmc.constant(len(inputs))
@@ -329,7 +314,7 @@ class Posterior(eqx.Module):
             if role in nugget:
                 gamma = Moments(drawn, jnp.asarray(shape.nugget))
                 if role in sites:
-                    gamma = with_nugget(Moments(drawn, jnp.zeros(())), sites[role], gamma.variance)
+                    gamma = sites[role].with_nugget(Moments(drawn, jnp.zeros(())), gamma.variance)
                 drawn = gamma.mean + jnp.sqrt(gamma.variance) * nugget[role]
             found[role] = jax.vmap(flat)(drawn + rest[role])
         return found
@@ -368,6 +353,18 @@ class DrawnPosterior(Posterior):
 
     draws: dict[str, Float[Array, "S B W"]] = eqx.field(default_factory=dict)
 
+    @classmethod
+    def from_chains(cls, fitted: Posterior, weights: Drawn) -> DrawnPosterior:
+        """Return the draws (chains, draws, B, W) of all chains one after the other."""
+        draws, moments = {}, {}
+        for role, by_chain in weights.items():
+            draws[role] = np.reshape(by_chain, (-1, *by_chain.shape[2:]))
+            mean = draws[role].mean(axis=0)
+            centred = draws[role] - mean
+            covariance = np.einsum("sbw,sbu->bwu", centred, centred) / len(centred)
+            moments[role] = Weights(mean, covariance)
+        return cls(fitted.model, fitted.inducing, moments, fitted.jitter, draws=draws)
+
     def nodes(
         self, inputs: Inputs, sites: TrainingSites | None = None
     ) -> tuple[Latent, Float[Array, "S"]]:
@@ -381,7 +378,7 @@ class DrawnPosterior(Posterior):
             left_out = self._geometry(role, inputs).left_out
             rest[role] = jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
         # This engine knows no nuggets.
-        latent = self._functions(draws, inputs, rest, count, {}, {})
+        latent = self._functions((draws, rest, {}), inputs, count, {})
         return latent, jnp.full(count, 1.0 / count)
 
     def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:

@@ -15,7 +15,7 @@ nothing of their coupling.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -44,12 +44,8 @@ from censored_gp.model.model import choose_inducing
 
 JITTERS = (1e-6, 1e-5, 1e-4)
 """Jitters on the diagonal of K, relative to the prior variance, to be tried in turn."""
-
-
 FEATURE_JITTER = 1e-9
 """Jitter of the inducing inputs' Gram matrices."""
-
-
 VALIDATION_SAMPLES = 64
 """The density of held-out cells is a mixture over this many samples of q."""
 
@@ -97,33 +93,25 @@ def triangular(factor: Float[Array, "B G P P"]) -> Float[Array, "B G P P"]:
 
 
 def gaussians(values: Values, joint: Float[Array, "B GP GP"], whitened: bool) -> Gaussians:
-    """Return q over the function values, less their mean m, and KL(q || N(m, K)), K = ``joint``."""
-    groups = values.location.shape[1]
-    own, log_own = triangular(values.factor), jnp.diagonal(values.factor, axis1=2, axis2=3).sum()
-    if not whitened:
-        root = cholesky(joint)
-        return Gaussians(values.location, own, _divergence(root, values.location, own, log_own))
-    prior = cholesky(separate(joint, groups))
-    shift, factor = jnp.einsum("bgpq,bgq->bgp", prior, values.location), prior @ own
-    if groups == 1:
-        # The prior's own factor cancels: KL(N(nu, T T') || N(0, I)).
-        whole = jnp.sum(own**2) + jnp.sum(values.location**2) - values.location.size
-        return Gaussians(shift, factor, 0.5 * whole - log_own)
+    """Return q over the function values, less their mean m, and KL(q || N(m, K)), K = ``joint``.
+
+    That is (|C^-1 F|^2 + |C^-1 (mu - m)|^2 - D N) / 2 + log|C| - log|F| with C C' = K.
+    """
+    shift, factor = values.location, triangular(values.factor)
+    log_factor = jnp.diagonal(values.factor, axis1=2, axis2=3).sum()
+    if whitened:
+        prior = cholesky(separate(joint, shift.shape[1]))
+        nu, own = shift, factor
+        shift, factor = jnp.einsum("bgpq,bgq->bgp", prior, nu), prior @ own
+        if shift.shape[1] == 1:
+            # The prior's own factor cancels: KL(N(nu, T T') || N(0, I)).
+            whole = jnp.sum(own**2) + jnp.sum(nu**2) - nu.size
+            return Gaussians(shift, factor, 0.5 * whole - log_factor)
+        log_factor = log_factor + _log_diagonal(prior)
     root = cholesky(joint)
-    log_factor = log_own + _log_diagonal(prior)
-    return Gaussians(shift, factor, _divergence(root, shift, factor, log_factor))
-
-
-def _divergence(
-    root: Float[Array, "B GP GP"],
-    shift: Float[Array, "B G P"],
-    factor: Float[Array, "B G P P"],
-    log_factor: Float[Array, ""],
-) -> Float[Array, ""]:
-    """Return (|C^-1 F|^2 + |C^-1 (mu - m)|^2 - D N) / 2 + log|C| - log|F| with C C' = K."""
     both = jnp.concatenate([together(factor), shift.reshape(len(root), -1, 1)], axis=2)
-    solved = solve_lower(root, both)
-    return 0.5 * (jnp.sum(solved**2) - shift.size) + _log_diagonal(root) - log_factor
+    whole = jnp.sum(solve_lower(root, both) ** 2) - shift.size
+    return Gaussians(shift, factor, 0.5 * whole + _log_diagonal(root) - log_factor)
 
 
 def _log_diagonal(factor: Float[Array, "... P P"]) -> Float[Array, ""]:
@@ -249,6 +237,10 @@ def bound(
     return elbo(shared.terms, mean, variance, nodes, divergence)
 
 
+Choices = tuple[Float[Array, ""], int, bool]
+"""The learning rate, the number of samples, and whether the hyper-parameters move."""
+
+
 def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransformation:
     """Return RMSprop, with the memory of the published code."""
     return optax.rmsprop(learning_rate, decay=0.99)
@@ -256,16 +248,11 @@ def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransfor
 
 @eqx.filter_jit
 def take_step(
-    parameters: Parameters,
-    memory: Any,
-    key: Key[Array, ""],
-    shared: Shared,
-    learning_rate: Float[Array, ""],
-    samples: int,
-    learn: bool,
+    parameters: Parameters, memory: Any, key: Key[Array, ""], shared: Shared, choices: Choices
 ) -> tuple[Parameters, Any, Float[Array, ""]]:
     """Take one gradient step; return the parameters, RMSprop's state and the bound before it."""
-    value, slope = jax.value_and_grad(bound)(parameters, shared, key, samples)
+    learning_rate, count, learn = choices
+    value, slope = jax.value_and_grad(bound)(parameters, shared, key, count)
     if not learn:
         slope = slope._replace(free=jax.tree.map(jnp.zeros_like, slope.free))
     downhill = jax.tree.map(jnp.negative, slope)
@@ -322,7 +309,7 @@ def starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
 
 
 class Run:
-    """One run of the engine at a given jitter."""
+    """One run of the engine at a given jitter, which starts with q at the prior."""
 
     def __init__(self, task: Task, settings: SVISettings, jitter: float) -> None:
         self.task, self.settings = task, settings
@@ -331,29 +318,24 @@ class Run:
         self.key, self.score_key = jax.random.split(jax.random.key(settings.seed))
         self.trace: list[float] = []
         self.scores: list[float] = []
-        self.best = self.parameters = self._start()
-        start: Any = self.parameters
-        self.memory: Any = eqx.filter_jit(optimiser(1.0).init)(start)
-
-    def _start(self) -> Parameters:
-        """Return the task's hyper-parameters, with q at the prior."""
-        free = {role: to_free(lmc) for role, lmc in self.task.model.priors.items()}
-        values, one = {}, self.settings.stacked
-        for role, lmc in self.task.model.priors.items():
+        priors, values = task.model.priors, {}
+        for role, lmc in priors.items():
             if lmc.varies:
-                values[role] = starting_values(lmc, self.shared, 1 if one else lmc.mean.shape[1])
-        return jax.tree.map(jnp.asarray, Parameters(free, values))
+                groups = 1 if settings.stacked else lmc.mean.shape[1]
+                values[role] = starting_values(lmc, self.shared, groups)
+        start = Parameters({role: to_free(lmc) for role, lmc in priors.items()}, values)
+        self.best = self.parameters = jax.tree.map(jnp.asarray, start)
+        self.memory: Any = eqx.filter_jit(optimiser(1.0).init)(cast(Any, self.parameters))
 
     def run(self) -> str:
         """Step until the score settles; return how it ended. The best parameters are kept."""
         most, learning_rate = self.settings.max_iterations, jnp.asarray(self.settings.learning_rate)
+        choices = learning_rate, self.settings.samples, self.settings.learn
         try:
             for iteration in range(1, most + 1):
                 self.key, own = jax.random.split(self.key)
-                choices = (learning_rate, self.settings.samples, self.settings.learn)
-                self.parameters, self.memory, value = take_step(
-                    self.parameters, self.memory, own, self.shared, *choices
-                )
+                now = self.parameters, self.memory, own, self.shared, choices
+                self.parameters, self.memory, value = take_step(*now)
                 self.trace.append(float(value))
                 if not np.isfinite(self.trace[-1]):
                     return "diverged"

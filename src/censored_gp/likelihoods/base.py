@@ -16,22 +16,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.links import LINKS, Link, as_link
-from censored_gp.likelihoods.quadrature import gauss_hermite
+from censored_gp.likelihoods.quadrature import MOMENT_NODES, gauss_hermite
 from censored_gp.likelihoods.quantiles import invert
 from censored_gp.likelihoods.special.elementary import Batch, Pair, log1mexp, log_ndtr
-from censored_gp.likelihoods.special.interval import (
-    log_count_interval,
-    log_difference,
-    log_interval,
-)
+from censored_gp.likelihoods.special.interval import log_difference
 from censored_gp.likelihoods.support import REAL, Support
-from censored_gp.likelihoods.truncation import Kind, bound_tails, log_mass, where_any
+from censored_gp.likelihoods.truncation import Kind, between, bound_tails, log_mass, where_any
 
 Role = Literal["mean", "scale", "shape"]
+Shape = tuple[int, ...]
+Values = Float[np.ndarray, " N"]
+"""Observed values, or bounds, of one output."""
 KINDS = ("exact", "right", "left", "interval")
 """The kinds of cell, besides missing ones."""
-MOMENT_NODES = 40
-"""The number of Gauss-Hermite nodes for moments that have no closed form."""
 
 
 class Parameter(NamedTuple):
@@ -62,10 +59,8 @@ class Parameter(NamedTuple):
         if self._allows(link):
             return link
         others = ", ".join(repr(name) for name in LINKS if self._allows(as_link(name)))
-        raise ValueError(
-            f"{family}: the link of `{self.name}` must lead to {self.accepted().describe()} "
-            f"({others}), got {link.name!r}."
-        )
+        wanted = f"{self.accepted().describe()} ({others}), got {link.name!r}."
+        raise ValueError(f"{family}: the link of `{self.name}` must lead to {wanted}")
 
     def _allows(self, link: Link) -> bool:
         """Return whether a link stays in the domain, as far as is known."""
@@ -120,10 +115,8 @@ class Likelihood(eqx.Module):
             return
         roles = [parameter.role for parameter in getattr(cls, "parameters", ())]
         if len(set(roles)) < len(roles) or not set(roles) <= set(get_args(Role)):
-            raise TypeError(
-                f"{cls.__name__}: the roles of parameters must be among "
-                f"{', '.join(get_args(Role))}, each once, got {', '.join(roles)}."
-            )
+            wanted = f"among {', '.join(get_args(Role))}, each once, got {', '.join(roles)}."
+            raise TypeError(f"{cls.__name__}: the roles of parameters must be {wanted}")
         cls.name = vars(cls).get("name") or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         home = getattr(FAMILIES.get(cls.name), "__module__", "")
         if home.startswith("censored_gp.") and home != cls.__module__:
@@ -134,9 +127,8 @@ class Likelihood(eqx.Module):
         family, names = type(self).__name__, [parameter.name for parameter in self.parameters]
         for unknown in set(links) - set(names):
             raise ValueError(f"{family}: links must be for {', '.join(names)}, got {unknown!r}.")
-        self.links = tuple(
-            p.check(as_link(links.get(p.name, p.link)), family) for p in self.parameters
-        )
+        given = ((p, as_link(links.get(p.name, p.link))) for p in self.parameters)
+        self.links = tuple(parameter.check(link, family) for parameter, link in given)
 
     def __repr__(self) -> str:
         pairs = zip(self.parameters, self.links, strict=True)
@@ -178,8 +170,7 @@ class Likelihood(eqx.Module):
         ends = jnp.stack([self.support.just_below(lower), upper])
         cdf, survival = self.log_tails(ends, *each)
         tails = (cdf[0], survival[0]), (cdf[1], survival[1])
-        rule = log_count_interval if self.support.discrete else log_interval
-        return rule(lambda y: self.log_density(y, *each), *tails, lower, upper)
+        return between(self, tails, lower, upper, each)
 
     def mean(self, *theta: Batch) -> Batch:
         """Return E[Y | theta]."""
@@ -206,7 +197,7 @@ class Likelihood(eqx.Module):
         """Return the smallest y with P(Y <= y) >= u."""
         return self._invert(jnp.log(u), jnp.log1p(-jnp.asarray(u)), *theta)
 
-    def sample(self, key: Array, shape: tuple[int, ...], *theta: Batch) -> Batch:
+    def sample(self, key: Array, shape: Shape, *theta: Batch) -> Batch:
         """Return independent draws of Y, of a shape the parameters broadcast to."""
         return self.quantile(jax.random.uniform(key, shape, float, minval=1e-300), *theta)
 
@@ -224,13 +215,13 @@ class Likelihood(eqx.Module):
         pairs = zip(self.parameters, theta, strict=True)
         return tuple(jnp.asarray(moved[parameter.role](t)) for parameter, t in pairs)
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return starting parameters from observed values or bounds, however few or odd."""
         location = self.as_location(finite(values))
         guess = {"mean": float(np.mean(location)), "scale": spread(finite(values)), "shape": 1.0}
         return tuple(guess[p.role] for p in self.parameters)
 
-    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    def as_location(self, values: Values) -> Values:
         """Return the first parameter that each value alone would suggest, inside its domain."""
         return self.support.nudge(values)
 
@@ -286,7 +277,7 @@ class Likelihood(eqx.Module):
         """Return the quantile at u of Y given lower <= Y <= upper, right in far tails too."""
         return self._invert_within(jnp.log(u), jnp.log1p(-jnp.asarray(u)), lower, upper, *theta)
 
-    def latent_spread(self, values: Float[np.ndarray, " N"]) -> float:
+    def latent_spread(self, values: Values) -> float:
         """Return a starting standard deviation of the latent function of the first parameter.
 
         Where the latent has no unit (a log, say) it is at least 0.1, whatever the values.
@@ -299,15 +290,9 @@ class Likelihood(eqx.Module):
         """Return y with log P(Y <= y) = log_u and log P(Y > y) = log_rest."""
         log_u, log_rest, *each = jnp.broadcast_arrays(log_u, log_rest, *theta)
         # The search begins at the mean, unless that is itself made of quantiles.
-        closed = type(self).mean is not Likelihood.mean
-        return invert(
-            lambda y: self.log_tails(y, *each),
-            lambda y: self.log_density(y, *each),
-            log_u,
-            log_rest,
-            self.support,
-            self.mean(*each) if closed else None,
-        )
+        start = self.mean(*each) if type(self).mean is not Likelihood.mean else None
+        curves = (lambda y: self.log_tails(y, *each), lambda y: self.log_density(y, *each))
+        return invert(*curves, log_u, log_rest, self.support, start)
 
     def _invert_within(
         self, log_u: Array, log_rest: Array, lower: Any, upper: Any, *theta: Any
@@ -317,9 +302,8 @@ class Likelihood(eqx.Module):
         lower, upper = self.support.round_inward(lower, upper)
         start, end = bound_tails(self, lower, upper, each)
         mass = log_difference(start, end)
-        y = self._invert(
-            jnp.logaddexp(start[0], log_u + mass), jnp.logaddexp(end[1], log_rest + mass), *each
-        )
+        log_u = jnp.logaddexp(start[0], log_u + mass)
+        y = self._invert(log_u, jnp.logaddexp(end[1], log_rest + mass), *each)
         return jnp.where(lower == upper, lower, jnp.clip(y, lower, upper))
 
 
@@ -341,14 +325,14 @@ def as_likelihood(family: str | Likelihood) -> Likelihood:
     raise ValueError(f"A likelihood must be one of {names} or a `Likelihood`, got {family!r}.")
 
 
-def finite(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+def finite(values: Values) -> Values:
     """Return the finite values, or a single 0 if there are none."""
     values = np.asarray(values, float).ravel()
     values = values[np.isfinite(values)]
     return values if values.size else np.zeros(1)
 
 
-def spread(values: Float[np.ndarray, " N"]) -> float:
+def spread(values: Values) -> float:
     """Return the standard deviation, or a hundredth of the mean, or 1: never zero."""
     if values.size and np.std(values) > 1e-9 * np.max(np.abs(values)):
         return float(np.std(values))

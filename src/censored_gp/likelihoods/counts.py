@@ -5,14 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, finite
+from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite
 from censored_gp.likelihoods.special.beta import log_negative_binomial, log_odds_tails
 from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
 from censored_gp.likelihoods.support import COUNTS, REAL
-from censored_gp.likelihoods.truncation import Kind, log_mass, moments_of_counts
+from censored_gp.likelihoods.truncation import Kind, moments_of_counts
 
 
 class Poisson(Likelihood):
@@ -46,24 +46,15 @@ class Poisson(Likelihood):
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return E and Var by k P(k) = rate P(k - 1), applied once and twice."""
         lower, upper, rate = jnp.broadcast_arrays(lower, upper, *theta)
-        # In one call, as tails take long to compile.
-        ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
-        masses = [*log_mass(self, *ends, rate, kind=kind)]
-        return moments_of_counts(
-            lambda k: self.log_density(k, rate),
-            lower,
-            upper,
-            masses,
-            (jnp.log(rate), 2.0 * jnp.log(rate)),
-            jnp.floor(rate),
-            lambda k: 1.0 / (k + 1.0),
-        )
+        factorial = jnp.log(rate), 2.0 * jnp.log(rate)
+        peak = jnp.floor(rate), lambda k: 1.0 / (k + 1.0)
+        return moments_of_counts(self, (lower, upper), (rate,), (rate,), factorial, peak, kind)
 
-    def sample(self, key: Array, shape: tuple[int, ...], rate: Batch) -> Batch:
+    def sample(self, key: Array, shape: Shape, rate: Batch) -> Batch:
         """Return Poisson draws."""
         return jax.random.poisson(key, rate, shape, dtype=int).astype(float)
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean count, not less than a tenth."""
         return (max(float(np.mean(finite(values))), 0.1),)
 
@@ -109,29 +100,21 @@ class NegativeBinomial(Likelihood):
         mean, dispersion = self.mean(*theta), theta[1]
         lower, upper, mean, dispersion = jnp.broadcast_arrays(lower, upper, mean, dispersion)
         growth = jnp.stack([jnp.ones_like(dispersion), 1.0 + dispersion, 1.0 + 2.0 * dispersion])
-        ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in (lower, upper))
-        # In one call, as tails take long to compile.
-        tilted = mean * growth, dispersion / growth
-        masses = [*log_mass(NegativeBinomial(), *ends, *tilted, kind=kind)]
-        first = jnp.log(mean)
-        return moments_of_counts(
-            lambda k: log_negative_binomial(k, mean, dispersion),
-            lower,
-            upper,
-            masses,
-            (first, 2.0 * first + jnp.log1p(dispersion)),
-            jnp.floor(jnp.maximum(mean * (1.0 - dispersion), 0.0)),
-            lambda k: 1.0 / (k + 1.0) - dispersion / (1.0 + dispersion * k),
-        )
+        own, tilted = (mean, dispersion), (mean * growth, dispersion / growth)
+        factorial = jnp.log(mean), 2.0 * jnp.log(mean) + jnp.log1p(dispersion)
+        mode = jnp.floor(jnp.maximum(mean * (1.0 - dispersion), 0.0))
+        peak = mode, lambda k: 1.0 / (k + 1.0) - dispersion / (1.0 + dispersion * k)
+        bounds, count = (lower, upper), NegativeBinomial()
+        return moments_of_counts(count, bounds, own, tilted, factorial, peak, kind)
 
-    def sample(self, key: Array, shape: tuple[int, ...], mean: Batch, dispersion: Batch) -> Batch:
+    def sample(self, key: Array, shape: Shape, mean: Batch, dispersion: Batch) -> Batch:
         """Return Poisson draws whose rates are Gamma draws."""
         rate_key, count_key = jax.random.split(key)
         mean, r = self.mean(mean, dispersion), 1.0 / jnp.asarray(dispersion)
         rate = mean * jax.random.gamma(rate_key, r, shape, float) / r
         return jax.random.poisson(count_key, rate, shape, dtype=int).astype(float)
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean count and the dispersion of the same variance, within bounds."""
         values = finite(values)
         mean = max(float(np.mean(values)), 0.1)
@@ -158,13 +141,13 @@ class PaperNegativeBinomial(NegativeBinomial):
         """Return r (1 - p) / p = exp(-mu dispersion) / dispersion."""
         return jnp.exp(-jnp.asarray(mean) * dispersion) / dispersion
 
-    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    def as_location(self, values: Values) -> Values:
         """Return the mu that gives each count as its mean, at the starting dispersion."""
         _, dispersion = self.start(values)
         largest = np.exp(-0.1) / dispersion
         return -np.log(np.minimum(self.support.nudge(values), largest) * dispersion) / dispersion
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return mu and dispersion of the observed mean; mu > 0 needs dispersion < 1 / mean."""
         mean, dispersion = super().start(values)
         dispersion = min(dispersion, np.exp(-1.0) / mean)

@@ -110,9 +110,7 @@ class ExpAboveOne(Link):
         return jnp.log(jnp.asarray(theta) - 1.0)
 
 
-LINKS: dict[str, type[Link]] = {
-    kind.name: kind for kind in (Identity, Exp, Softplus, Logistic, ExpAboveOne)
-}
+LINKS: dict[str, type[Link]] = {k.name: k for k in (Identity, Exp, Softplus, Logistic, ExpAboveOne)}
 """The links that can be asked for by name."""
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter
 from censored_gp.likelihoods.counts import NegativeBinomial, Poisson
+from censored_gp.likelihoods.quadrature import gauss_legendre
 from censored_gp.likelihoods.special.beta import log_negative_binomial
 from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp, log1p_ratio
 from censored_gp.likelihoods.support import COUNTS
@@ -107,9 +107,8 @@ class PartialCount(Likelihood, register=False):
         Sums of (y + 1) and of y (y + 1) times P(y) / (y + 1) are those of the whole count.
         """
         lower, *each = jnp.broadcast_arrays(jnp.ceil(jnp.maximum(lower, 0.0)), *theta)
-        whole = self.family.moments_within(
-            lower, jnp.full_like(lower, jnp.inf), *each, kind="right"
-        )
+        endless = jnp.full_like(lower, jnp.inf)
+        whole = self.family.moments_within(lower, endless, *each, kind="right")
         above = self.family.log_at_least(lower, *each) - self.log_share(lower, *each)
         mean = jnp.maximum(jnp.expm1(above), lower)
         return mean, jnp.maximum((mean + 1.0) * (whole[0] - mean), 0.0)
@@ -163,9 +162,7 @@ def _nodes(v: Batch, mean: Batch, alpha: Batch) -> tuple[Array, Array]:
     turn = jnp.clip(log_share_of((1.0 + alpha * v) * mean), start, peak)
     log_u, width = [], []
     for a, b, count in zip((start, turn, peak), (turn, peak, end), NODES, strict=True):
-        points, weights = (
-            x.reshape((-1,) + (1,) * a.ndim) for x in np.polynomial.legendre.leggauss(count)
-        )
+        points, weights = gauss_legendre(count, a.ndim)
         log_u.append(a + (b - a) * 0.5 * (points + 1.0))
         width.append(0.5 * weights * jnp.maximum(b - a, NO_WIDTH))
     nodes = jnp.concatenate(log_u)

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
+from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite, spread
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log1mexp, log_ndtr
 from censored_gp.likelihoods.special.gamma import log_gamma_kernel, log_gamma_tails
 from censored_gp.likelihoods.special.normal import log_normal_interval
@@ -71,20 +71,19 @@ class LogNormal(Likelihood):
         # In one call, as tails take long to compile.
         masses = [*log_mass(self, lower, upper, moved, scale, kind=kind)]
         raw = [m * location + 0.5 * m**2 * square for m in (1, 2)]
-        return moments_by_powers(
-            lambda y: self.log_density(y, location, scale), masses, raw, lower, upper
-        )
+        density, bounds = lambda y: self.log_density(y, location, scale), (lower, upper)
+        return moments_by_powers(density, bounds, masses, raw)
 
     def rescaled(self, shift: Batch, scale: Batch, *theta: Batch) -> tuple[Batch, ...]:
         """Return the parameters of scale Y: the location is that of a logarithm."""
         location, own = theta
         return location + jnp.log(scale), jnp.asarray(own)
 
-    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    def as_location(self, values: Values) -> Values:
         """Return the logs of the values."""
         return np.log(self.support.nudge(values))
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return mean and standard deviation of the logs."""
         logs = self.as_location(finite(values))
         return float(np.mean(logs)), max(spread(logs), 0.05)
@@ -124,24 +123,16 @@ class Gamma(Likelihood):
         lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, *theta)
         growth = jnp.stack([1.0 + m / shape for m in range(3)])
         # In one call, as tails take long to compile.
-        tilted = mean * growth, shape * growth
-        masses = [*log_mass(self, lower, upper, *tilted, kind=kind)]
-        first = jnp.log(mean)
-        return moments_by_powers(
-            lambda y: self.log_density(y, mean, shape),
-            masses,
-            (first, 2.0 * first + jnp.log(growth[1])),
-            lower,
-            upper,
-        )
+        masses = [*log_mass(self, lower, upper, mean * growth, shape * growth, kind=kind)]
+        raw = jnp.log(mean), 2.0 * jnp.log(mean) + jnp.log(growth[1])
+        density, bounds = lambda y: self.log_density(y, mean, shape), (lower, upper)
+        return moments_by_powers(density, bounds, masses, raw)
 
-    def sample(
-        self, key: Array, shape: tuple[int, ...], mean: Batch, concentration: Batch
-    ) -> Batch:
+    def sample(self, key: Array, shape: Shape, mean: Batch, concentration: Batch) -> Batch:
         """Return Gamma draws."""
         return mean * jax.random.gamma(key, concentration, shape, float) / concentration
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean and the shape of the same variance, within bounds."""
         values = self.as_location(finite(values))
         mean = float(np.mean(values))
@@ -230,15 +221,14 @@ class Weibull(Likelihood):
         # In one call, as tails take long to compile.
         masses = [*log_mass(Gamma(), *ends, powers, powers, kind=kind)]
         raw = [m * jnp.log(scale) + gammaln(power) for m, power in enumerate(powers)]
-        return moments_by_powers(
-            lambda y: self.log_density(y, scale, shape), masses, raw[1:], lower, upper
-        )
+        density, bounds = lambda y: self.log_density(y, scale, shape), (lower, upper)
+        return moments_by_powers(density, bounds, masses, raw[1:])
 
     def quantile(self, u: Batch, scale: Batch, shape: Batch) -> Batch:
         """Return scale (-log(1 - u))^(1/shape)."""
         return scale * (-jnp.log1p(-jnp.asarray(u))) ** (1.0 / jnp.asarray(shape))
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean and the shape that gives the logs their spread, pi / sqrt(6) / shape."""
         values = self.as_location(finite(values))
         shape = np.pi / np.sqrt(6.0) / spread(np.log(values))

@@ -9,20 +9,33 @@ from jaxtyping import Float
 
 NODES = {0: 1, 1: 20, 2: 10, 3: 8}
 """Nodes per dimension: fewer where the grid is a product of several."""
+MOMENT_NODES = 40
+"""The number of nodes for moments that have no closed form."""
 EVEN_NODES = 128
 REACH = 8.0
 """Evenly spaced nodes reach this many standard deviations."""
 
 
+Rule = tuple[Float[np.ndarray, "..."], Float[np.ndarray, "S"]]
+"""Nodes, S or S for each of J parameters, and their weights."""
+
+
 @functools.cache
-def gauss_hermite(count: int) -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
+def gauss_hermite(count: int) -> Rule:
     """Return nodes z and weights w with sum(w f(z)) = E[f(Z)], Z ~ N(0, 1)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes, weights / weights.sum()
 
 
+def gauss_legendre(count: int, axes: int) -> Rule:
+    """Return nodes and weights on [-1, 1], along an axis that precedes so many others."""
+    shape = (-1,) + (1,) * axes
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes.reshape(shape), weights.reshape(shape)
+
+
 @functools.cache
-def even() -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
+def even() -> Rule:
     """Return evenly spaced nodes and weights: as exact for smooth functions, and nowhere far apart.
 
     A mixture over these nodes is smooth even where its components are narrow.
@@ -32,9 +45,7 @@ def even() -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
     return nodes, weights / weights.sum()
 
 
-def grid(
-    varying: tuple[bool, ...], count: int | None = None, evenly: bool = False
-) -> tuple[Float[np.ndarray, "S J"], Float[np.ndarray, "S"]]:
+def grid(varying: tuple[bool, ...], count: int | None = None, evenly: bool = False) -> Rule:
     """Return a product grid over J standard normals of which only some vary.
 
     A parameter that is a plain constant has no variance to integrate over: its nodes are zero
@@ -50,5 +61,4 @@ def grid(
     axes = [nodes if vary else np.zeros(1) for vary in varying]
     masses = [weights if vary else np.ones(1) for vary in varying]
     mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(varying))
-    mass = functools.reduce(np.multiply.outer, masses).reshape(-1)
-    return mesh, mass
+    return mesh, functools.reduce(np.multiply.outer, masses).reshape(-1)

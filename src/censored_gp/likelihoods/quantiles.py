@@ -50,7 +50,7 @@ def invert(
     if support.discrete:
         far = jnp.sqrt(jnp.maximum(first, 0.0)) if leap is None else leap
         return _invert_counts(log_tails, below, target, support, first, 1.0 + jnp.floor(far))
-    return _invert_continuous(log_tails, log_density, below, target, support, first)
+    return _invert_continuous((log_tails, log_density), below, target, support, first)
 
 
 def _invert_counts(
@@ -90,12 +90,7 @@ def _between_counts(failing: Batch, reached: Batch) -> Batch:
 
 
 def _invert_continuous(
-    log_tails: Tails,
-    log_density: Density,
-    below: Mask,
-    target: Batch,
-    support: Support,
-    start: Batch,
+    curves: tuple[Tails, Density], below: Mask, target: Batch, support: Support, start: Batch
 ) -> Batch:
     """Return the root by Newton steps on the log tail, kept inside a shrinking bracket.
 
@@ -103,7 +98,7 @@ def _invert_continuous(
     bisected in the order of floating-point numbers, which finds any root to the last digit in 64
     steps whatever its magnitude.
     """
-    sign = jnp.where(below, 1.0, -1.0)
+    (log_tails, log_density), sign = curves, jnp.where(below, 1.0, -1.0)
 
     def step(state: tuple) -> tuple:
         count, low, high, y, last, before, _ = state
@@ -147,6 +142,5 @@ def _to_order(x: Batch) -> Int[Array, "*#batch"]:
 
 def _from_order(rank: Int[Array, "*#batch"]) -> Batch:
     """Return the float64 of that rank."""
-    return lax.bitcast_convert_type(
-        jnp.where(rank < 0, np.int64(-(2**63)) - rank, rank), jnp.float64
-    )
+    bits = jnp.where(rank < 0, np.int64(-(2**63)) - rank, rank)
+    return lax.bitcast_convert_type(bits, jnp.float64)

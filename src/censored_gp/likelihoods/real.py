@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from censored_gp.likelihoods.base import MOMENT_NODES, Likelihood, Parameter, finite, spread
+from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite, spread
+from censored_gp.likelihoods.quadrature import MOMENT_NODES
 from censored_gp.likelihoods.special.beta import log_student, log_student_tails
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log_ndtr
 from censored_gp.likelihoods.special.normal import log_normal_interval
@@ -71,7 +72,7 @@ class Gaussian(Likelihood):
         centre, spread = (jnp.where(hard, s, c) for s, c in zip(summed, closed, strict=True))
         return mean + scale * centre, scale**2 * spread
 
-    def sample(self, key: Array, shape: tuple[int, ...], mean: Batch, scale: Batch) -> Batch:
+    def sample(self, key: Array, shape: Shape, mean: Batch, scale: Batch) -> Batch:
         """Return normal draws."""
         return mean + scale * jax.random.normal(key, shape, float)
 
@@ -128,13 +129,11 @@ class StudentT(Likelihood):
         spread = jnp.where(above ^ below, jnp.square(scale) * one[1], both[1])
         return mean, jnp.where(above & below, self.variance(*theta), spread)
 
-    def sample(
-        self, key: Array, shape: tuple[int, ...], location: Batch, scale: Batch, df: Batch
-    ) -> Batch:
+    def sample(self, key: Array, shape: Shape, location: Batch, scale: Batch, df: Batch) -> Batch:
         """Return draws of Student's t."""
         return location + scale * jax.random.t(key, df, shape, float)
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return median, standard deviation and 5 degrees of freedom."""
         values = finite(values)
         return float(np.median(values)), spread(values), 5.0

@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
+from censored_gp.likelihoods.quadrature import gauss_legendre
+from censored_gp.likelihoods.special import log_count_interval, log_interval
 from censored_gp.likelihoods.special.elementary import Batch, Mask, Pair
-from censored_gp.likelihoods.special.interval import (
-    log_count_interval,
-    log_interval,
-    nodes_for_counts,
-)
+from censored_gp.likelihoods.special.interval import nodes_for_counts
 
 if TYPE_CHECKING:
     from censored_gp.likelihoods.base import Likelihood
 
 Kind = str | None
 """The kind that all cells have: exact, right, left or interval; None is any of them."""
+Curve = Callable[[Batch], Batch]
 HARMLESS = (-2.0, -0.5), (-0.5, -2.0)
 """Log tails at both ends of an interval that is neither narrow nor far out."""
 ROUNDING = 1e-15
@@ -44,12 +42,7 @@ NODES = 24
 
 
 def where_any(
-    family: Likelihood,
-    mask: Mask,
-    term: Callable[..., Batch],
-    lower: Batch,
-    upper: Batch,
-    theta: Sequence[Batch],
+    family: Likelihood, mask: Mask, term: Any, lower: Batch, upper: Batch, theta: Sequence[Batch]
 ) -> Batch:
     """Return the term where mask, 0 elsewhere; skipped at run time if there is no such cell."""
     inside = family.support.inside
@@ -108,30 +101,32 @@ def bound_tails(
     return first, (jnp.where(above, cdf[1], 0.0), jnp.where(above, survival[1], -jnp.inf))
 
 
+def between(
+    family: Likelihood, tails: tuple[Pair, Pair], lower: Batch, upper: Batch, theta: Sequence[Any]
+) -> Batch:
+    """Return log P(lower <= Y <= upper) from the log tails just below `lower` and at `upper`."""
+    rule = log_count_interval if family.support.discrete else log_interval
+    return rule(lambda y: family.log_density(y, *theta), *tails, lower, upper)
+
+
 def _log_between(
     family: Likelihood, both: Mask, lower: Batch, upper: Batch, *theta: Batch
 ) -> Batch:
     """Return log P(lower <= Y <= upper), where one of them is a bound or `both` are."""
     tails = bound_tails(family, lower, upper, theta)
     single = jnp.where(lower > family.support.lower, tails[0][1], tails[1][0])
-    rule = log_count_interval if family.support.discrete else log_interval
 
     def interval() -> Batch:
         inside = family.support.inside
         low, high = jnp.where(both, lower, inside[0]), jnp.where(both, upper, inside[1])
-        start, end = jax.tree.map(lambda tail, h: jnp.where(both, tail, h), tails, HARMLESS)
-        value = rule(lambda y: family.log_density(y, *theta), start, end, low, high)
-        return jnp.where(both, value, single)
+        ends = jax.tree.map(lambda tail, h: jnp.where(both, tail, h), tails, HARMLESS)
+        return jnp.where(both, between(family, ends, low, high, theta), single)
 
     return lax.cond(jnp.any(both), interval, lambda: single)
 
 
 def moments_by_powers(
-    log_density: Callable[[Batch], Batch],
-    log_masses: Sequence[Batch],
-    log_moments: Sequence[Batch],
-    lower: Batch,
-    upper: Batch,
+    log_density: Curve, bounds: Pair, log_masses: Sequence[Batch], log_moments: Sequence[Batch]
 ) -> Pair:
     """Return mean and variance of a positive Y given lower <= Y <= upper.
 
@@ -139,10 +134,8 @@ def moments_by_powers(
     times y^m / E[Y^m]. ``log_masses`` are the logs of P, P_1 and P_2, ``log_moments`` those of E[Y]
     and E[Y^2]. Between narrow bounds the variance would cancel: there the density is integrated.
     """
-    whole, *tilted = log_masses
-    first, second = (
-        jnp.exp(moment + mass - whole) for moment, mass in zip(log_moments, tilted, strict=True)
-    )
+    lower, upper = bounds
+    first, second = _ratios(log_moments, log_masses)
     narrow = (upper < NARROW * lower) & jnp.isfinite(upper)
     low, high = jnp.where(narrow, lower, 1.0), jnp.where(narrow, upper, 1.0)
     centre, spread = moments_by_quadrature(log_density, low, high, NODES)
@@ -150,14 +143,15 @@ def moments_by_powers(
     return mean, jnp.where(narrow, spread, jnp.maximum(second - first**2, 0.0))
 
 
-def moments_by_quadrature(
-    log_density: Callable[[Batch], Batch], lower: Batch, upper: Batch, count: int
-) -> Pair:
+def _ratios(log_moments: Sequence[Batch], log_masses: Sequence[Batch]) -> list[Batch]:
+    """Return E[Y] P_1 / P and E[Y^2] P_2 / P, or the same of factorial moments."""
+    whole, *tilted = log_masses
+    return [jnp.exp(e + mass - whole) for e, mass in zip(log_moments, tilted, strict=True)]
+
+
+def moments_by_quadrature(log_density: Curve, lower: Batch, upper: Batch, count: int) -> Pair:
     """Return mean and variance between finite bounds by Gauss-Legendre quadrature."""
-    nodes, weights = (
-        jnp.asarray(x).reshape((-1,) + (1,) * lower.ndim)
-        for x in np.polynomial.legendre.leggauss(count)
-    )
+    nodes, weights = map(jnp.asarray, gauss_legendre(count, lower.ndim))
     half = 0.5 * (upper - lower)
     logs = log_density(lower + half * (1.0 + nodes))
     weight = weights * jnp.exp(logs - jnp.max(logs, axis=0))
@@ -169,25 +163,27 @@ def moments_by_quadrature(
 
 
 def moments_of_counts(
-    log_density: Callable[[Batch], Batch],
-    lower: Batch,
-    upper: Batch,
-    log_masses: Sequence[Batch],
+    family: Likelihood,
+    bounds: Pair,
+    theta: Sequence[Batch],
+    tilted: Sequence[Batch],
     log_factorial: Sequence[Batch],
-    mode: Batch,
-    curvature: Callable[[Batch], Batch],
+    peak: tuple[Batch, Curve],
+    kind: Kind,
 ) -> Pair:
     """Return mean and variance of a count between bounds, from its factorial moments.
 
-    E[Y | .] = E[Y] P(Y' in bounds - 1) / P(Y in bounds), and E[Y (Y - 1) | .] likewise: the
-    arguments are the logs of all of these. Far out, where bounds leave a narrow part of a large
-    count, the variance is a small difference of large squares; there the probabilities are summed
-    about `mode`, where their logs have their peak and the given `curvature`.
+    E[Y | .] = E[Y] P(Y' in bounds - 1) / P(Y in bounds), and E[Y (Y - 1) | .] likewise: `tilted`
+    are the parameters of Y, Y' and Y'', `log_factorial` the logs of E[Y] and E[Y (Y - 1)]. Far out,
+    where bounds leave a narrow part of a large count, the variance is a small difference of large
+    squares; there the probabilities are summed about their `peak`, a mode with the curvature of
+    their logs.
     """
-    first, second = (
-        jnp.exp(moment + mass - log_masses[0])
-        for moment, mass in zip(log_factorial, log_masses[1:], strict=True)
-    )
+    lower, upper = bounds
+    # In one call, as tails take long to compile.
+    ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in bounds)
+    log_masses = [*log_mass(family, *ends, *tilted, kind=kind)]
+    first, second = _ratios(log_factorial, log_masses)
     mean = jnp.clip(first, jnp.maximum(lower, 0.0), upper)
     variance = jnp.maximum(second + mean - mean**2, 0.0)
     low, high = jnp.ceil(jnp.maximum(lower, 0.0)), jnp.floor(upper)
@@ -195,21 +191,16 @@ def moments_of_counts(
     hard = (low < high) & (lost > WORST * variance)
     summed = lax.cond(
         jnp.any(hard),
-        lambda: _summed(log_density, low, high, jnp.clip(mode, low, high), curvature),
+        lambda: _summed(lambda k: family.log_density(k, *theta), low, high, *peak),
         lambda: (mean, variance),
     )
     mean, variance = (jnp.where(hard, s, c) for s, c in zip(summed, (mean, variance), strict=True))
     return jnp.where(low == high, low, mean), jnp.where(low == high, 0.0, variance)
 
 
-def _summed(
-    log_density: Callable[[Batch], Batch],
-    low: Batch,
-    high: Batch,
-    peak: Batch,
-    curvature: Callable[[Batch], Batch],
-) -> Pair:
+def _summed(log_density: Curve, low: Batch, high: Batch, mode: Batch, curvature: Curve) -> Pair:
     """Return the moments by sums over the counts that matter, relative to the likeliest one."""
+    peak = jnp.clip(mode, low, high)
     bend = curvature(peak)
     # All three in one call: less to compile.
     around = log_density(jnp.maximum(jnp.stack([peak, peak - 1.0, peak + 1.0]), 0.0))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from censored_gp.likelihoods.base import Likelihood, Parameter, finite, spread
+from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite, spread
 from censored_gp.likelihoods.special.beta import log_beta_tails, log_odds_kernel
 from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.support import BINARY, UNIT
@@ -48,7 +48,7 @@ class Beta(Likelihood):
         """Return m (1 - m) / (1 + precision)."""
         return odds / jnp.square(1.0 + jnp.asarray(odds)) / (1.0 + jnp.asarray(precision))
 
-    def sample(self, key: Array, shape: tuple[int, ...], odds: Batch, precision: Batch) -> Batch:
+    def sample(self, key: Array, shape: Shape, odds: Batch, precision: Batch) -> Batch:
         """Return Beta draws, kept inside the open interval."""
         draws = jax.random.beta(key, *self.shapes(odds, precision), shape, float)
         return jnp.clip(draws, 1e-300, 1.0 - 2.0**-53)
@@ -58,12 +58,12 @@ class Beta(Likelihood):
         b = precision / (1.0 + jnp.asarray(odds))
         return odds * b, b
 
-    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    def as_location(self, values: Values) -> Values:
         """Return the odds y / (1 - y)."""
         values = self.support.nudge(values)
         return values / (1.0 - values)
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return the odds of the mean and the precision of the same variance."""
         values = self.support.nudge(finite(values))
         mean = float(np.mean(values))
@@ -112,11 +112,11 @@ class Bernoulli(Likelihood):
         mean = jnp.where(zero, 0.0, jnp.where(one, 1.0, self.mean(*theta)))
         return mean, jnp.where(zero | one, 0.0, self.variance(*theta))
 
-    def as_location(self, values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    def as_location(self, values: Values) -> Values:
         """Return odds of 3 for a one and of 1/3 for a zero."""
         return np.where(np.asarray(values, float) > 0.5, 3.0, 1.0 / 3.0)
 
-    def start(self, values: Float[np.ndarray, " N"]) -> tuple[float, ...]:
+    def start(self, values: Values) -> tuple[float, ...]:
         """Return the odds of one, with half a case added to either side."""
         ones = finite(values) > 0.5
         return (float((ones.sum() + 0.5) / ((~ones).sum() + 0.5)),)

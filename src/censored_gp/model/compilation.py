@@ -22,31 +22,19 @@ from jaxtyping import Array, Float, Shaped
 from threadpoolctl import ThreadpoolController
 
 Args = ParamSpec("Args")
-
-
 Result = TypeVar("Result")
-
-
 AnyArray = Array | np.ndarray
 """Arrays of JAX or numpy: a compiled function takes both."""
-
-
 Inputs = Float[AnyArray, "N C"]
 """Rows of inputs: N rows of C columns."""
-
-
+Rows = Float[np.ndarray, "N C"]
+"""The same in numpy, outside of compiled functions."""
 Scalar = Float[AnyArray, ""]
 """One number, as an array: a compiled function does not depend on its value."""
-
-
 CACHE_VARIABLE = "CENSORED_GP_CACHE"
 """Environment variable that names the folder of compiled programs; ``0`` means none."""
-
-
 LARGE_MATRIX = 1500
 """Matrices of a larger order are worth a second BLAS thread, even on a busy machine."""
-
-
 QUICKER_TO_COMPILE = {
     "xla_backend_optimization_level": 1,
     "xla_llvm_disable_expensive_passes": True,

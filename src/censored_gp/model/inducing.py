@@ -11,12 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from censored_gp.kernels.base import Kernel, distinct_rows
-from censored_gp.model.compilation import bucket, pad
+from censored_gp.model.compilation import Rows, bucket, pad
 
 FEW_DISTINCT = 32
 """Up to this many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
-
-
 MOST_CANDIDATES = 3000
 """Inducing inputs are picked among at most this many candidates, whose Gram matrix is formed."""
 
@@ -44,7 +42,7 @@ InducingInputs = tuple[Inducing, ...]
 
 
 def greedy_inducing(
-    kernel: Kernel, inputs: Float[np.ndarray, "N C"], tolerance: float, most: int
+    kernel: Kernel, inputs: Rows, tolerance: float, most: int
 ) -> Float[np.ndarray, "M C"]:
     """Pick inducing inputs until no conditional variance is above the tolerance.
 

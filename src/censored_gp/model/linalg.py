@@ -16,6 +16,8 @@ from jax.lax.linalg import triangular_solve
 from jaxtyping import Array, Float
 
 Square = Float[Array, "P P"]
+Right = Float[Array, "P K"]
+Squares = Float[Array, "*B P P"]
 
 
 @sequential_vmap
@@ -25,13 +27,13 @@ def _factor(matrix: Square) -> Square:
 
 
 @sequential_vmap
-def _forward(factor: Square, right: Float[Array, "P K"]) -> Float[Array, "P K"]:
+def _forward(factor: Square, right: Right) -> Right:
     """Return L^-1 R."""
     return triangular_solve(factor, right, left_side=True, lower=True)
 
 
 @sequential_vmap
-def _backward(factor: Square, right: Float[Array, "P K"]) -> Float[Array, "P K"]:
+def _backward(factor: Square, right: Right) -> Right:
     """Return L^-T R."""
     return triangular_solve(factor, right, left_side=True, lower=True, transpose_a=True)
 
@@ -58,20 +60,16 @@ _cholesky.defvjp(_cholesky_forward, _cholesky_adjoint)
 
 
 @jax.custom_vjp
-def _solve(factor: Square, right: Float[Array, "P K"]) -> Float[Array, "P K"]:
+def _solve(factor: Square, right: Right) -> Right:
     return _forward(factor, right)
 
 
-def _solve_forward(
-    factor: Square, right: Float[Array, "P K"]
-) -> tuple[Float[Array, "P K"], tuple[Square, Float[Array, "P K"]]]:
+def _solve_forward(factor: Square, right: Right) -> tuple[Right, tuple[Square, Right]]:
     solved = _forward(factor, right)
     return solved, (factor, solved)
 
 
-def _solve_adjoint(
-    kept: tuple[Square, Float[Array, "P K"]], slope: Float[Array, "P K"]
-) -> tuple[Square, Float[Array, "P K"]]:
+def _solve_adjoint(kept: tuple[Square, Right], slope: Right) -> tuple[Square, Right]:
     """Return -tril(L^-T slope X') and L^-T slope."""
     factor, solved = kept
     back = _backward(factor, slope)
@@ -81,24 +79,22 @@ def _solve_adjoint(
 _solve.defvjp(_solve_forward, _solve_adjoint)
 
 
-def cholesky(matrix: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
+def cholesky(matrix: Squares) -> Squares:
     """Return the lower triangular L with L L' = matrix; only the lower half is read."""
     return jnp.vectorize(_cholesky, signature="(p,p)->(p,p)")(matrix)
 
 
-def solve_lower(
-    factor: Float[Array, "*B P P"], right: Float[Array, "*B P K"]
-) -> Float[Array, "*B P K"]:
+def solve_lower(factor: Squares, right: Float[Array, "*B P K"]) -> Float[Array, "*B P K"]:
     """Return L^-1 R for a lower triangular L."""
     return jnp.vectorize(_solve, signature="(p,p),(p,k)->(p,k)")(factor, right)
 
 
-def inverse_lower(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
+def inverse_lower(factor: Squares) -> Squares:
     """Return L^-1 for a lower triangular L."""
     return solve_lower(factor, jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
 
 
-def inverse_of_product(factor: Float[Array, "*B P P"]) -> Float[Array, "*B P P"]:
+def inverse_of_product(factor: Squares) -> Squares:
     """Return (L L')^-1 for a lower triangular L."""
     return jnp.vectorize(_inverse_of_product, signature="(p,p)->(p,p)")(factor)
 

@@ -33,8 +33,8 @@ from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_lower, solve_lower
 
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
-
-
+Where = tuple[InducingInputs, Inputs, Scalar]
+"""The inducing inputs of a role, the inputs of some rows, and the jitter."""
 MOST_SLOPES = 2
 """A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
 
@@ -114,13 +114,13 @@ def in_blocks(kernels: Kernels, blocks: int) -> Kernels:
     return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], blocks, 0), kernels)
 
 
-def scale_lengthscales(kernel: Kernel, factor: float) -> Kernel:
-    """Return the kernel with all its lengthscales multiplied."""
+def scale_lengthscales(kernels: Kernels, factor: float) -> Kernels:
+    """Return kernels with all their lengthscales multiplied."""
 
     def scaled(path: tuple, leaf: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         return leaf * factor if "lengthscale" in jax.tree_util.keystr(path) else leaf
 
-    return jax.tree_util.tree_map_with_path(scaled, kernel)
+    return jax.tree_util.tree_map_with_path(scaled, kernels)
 
 
 def to_free(lmc: LMC) -> LMC:
@@ -187,13 +187,11 @@ def _block_features(
     The kernels are factorised as one block-diagonal matrix: a single Cholesky factor to compile
     and to differentiate, whatever their number.
     """
-    grams, crosses, diagonals = zip(
-        *(_kernel_blocks(k, z, inputs, jitter) for k, z in zip(kernels, inducing, strict=True)),
-        strict=True,
-    )
+    pairs = zip(kernels, inducing, strict=True)
+    parts = (_kernel_blocks(k, z, inputs, jitter) for k, z in pairs)
+    grams, crosses, diagonals = zip(*parts, strict=True)
     factor = cholesky(jax.scipy.linalg.block_diag(*grams))
-    cross = jnp.concatenate(crosses)
-    phi = solve_lower(factor, cross).T
+    phi = solve_lower(factor, jnp.concatenate(crosses)).T
     ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
     explained = [jnp.sum(part**2, axis=1) for part in jnp.split(phi, ends, axis=1)]
     rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]
@@ -243,15 +241,8 @@ def loadings(lmc: LMC, inducing: InducingInputs) -> Float[Array, "B D R M"]:
     """
     rank = max(a.shape[2] for a in lmc.mixing)
     wide = [jnp.pad(a, ((0, 0), (0, 0), (0, rank - a.shape[2]))) for a in lmc.mixing]
-    spread = [
-        jnp.repeat(a[..., None], len(z.mask), axis=3) for a, z in zip(wide, inducing, strict=True)
-    ]
-    return jnp.concatenate(spread, axis=3)
-
-
-def left_out_variance(lmc: LMC, rest: Float[Array, "B N Q"]) -> Float[Array, "B N D"]:
-    """Return the prior variance of gamma_d(x) that the features leave out."""
-    return jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
+    pairs = zip(wide, inducing, strict=True)
+    return jnp.concatenate([jnp.repeat(a[..., None], len(z.mask), 3) for a, z in pairs], axis=3)
 
 
 class Geometry(NamedTuple):
@@ -275,9 +266,9 @@ class Geometry(NamedTuple):
 def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Geometry:
     """Compute features, loadings and variances of a role that varies."""
     phi, rest = features(lmc, inducing, inputs, jitter)
-    mean = jnp.asarray(lmc.mean)
+    left_out = jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
-    return Geometry(phi, loadings(lmc, inducing), mean, left_out_variance(lmc, rest), nugget)
+    return Geometry(phi, loadings(lmc, inducing), jnp.asarray(lmc.mean), left_out, nugget)
 
 
 def left_out_covariance(
@@ -320,11 +311,9 @@ def _block_slopes(
     """Return the features of one block, and their derivatives."""
 
     def matrices(free: tuple[Kernel, ...]) -> tuple[Float[Array, "M M"], Float[Array, "M N"]]:
-        found = [
-            _kernel_blocks(kernel, z, inputs, jitter)[:2]
-            for kernel, z in zip(jax.tree.map(jnp.exp, free), inducing, strict=True)
-        ]
-        gram, cross = zip(*found, strict=True)
+        pairs = zip(jax.tree.map(jnp.exp, free), inducing, strict=True)
+        parts = (_kernel_blocks(kernel, z, inputs, jitter)[:2] for kernel, z in pairs)
+        gram, cross = zip(*parts, strict=True)
         return jax.scipy.linalg.block_diag(*gram), jnp.concatenate(cross)
 
     gram, cross = matrices(free)
@@ -333,8 +322,7 @@ def _block_slopes(
     found = [phi.T]
     for direction in _directions(free):
         _, (d_gram, d_cross) = jax.jvp(matrices, (free,), (direction,))
-        slope = inverse @ d_cross - 0.5 * (inverse @ d_gram @ inverse.T) @ phi
-        found.append(slope.T)
+        found.append((inverse @ d_cross - 0.5 * (inverse @ d_gram @ inverse.T) @ phi).T)
     return jnp.stack(found)
 
 

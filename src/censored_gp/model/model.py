@@ -27,14 +27,14 @@ from jaxtyping import Array, Float, Key
 from censored_gp.data.observations import Observations
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods import Likelihood
-from censored_gp.model.compilation import in_float64
+from censored_gp.model.compilation import Rows, in_float64
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
 from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
 
+Latent = dict[str, Float[Array, "... N O"]]
+"""Latent values by role, the outputs of all blocks side by side."""
 MOST_LATENT = 3
 """A kernel has at most this many latent functions where no rank was chosen."""
-
-
 MARGIN = 100.0
 """Half the lengthscales leave out at least this many times the variance, even for Matern 5/2."""
 
@@ -72,9 +72,8 @@ class Design:
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""
-        if isinstance(self.coupled, Mapping):
-            return bool(self.coupled.get(role, True))
-        return bool(self.coupled)
+        given = self.coupled
+        return bool(given.get(role, True) if isinstance(given, Mapping) else given)
 
     def ranks(self, role: str, outputs: int) -> tuple[int, ...]:
         """Return R_q for each kernel of a role."""
@@ -139,7 +138,7 @@ class Model(eqx.Module):
 
 
 def choose_inducing(
-    model: Model, inputs: Float[np.ndarray, "N C"], tolerance: float, most: int
+    model: Model, inputs: Rows, tolerance: float, most: int
 ) -> dict[str, InducingInputs]:
     """Pick the inducing inputs of every kernel of every role.
 
@@ -149,17 +148,15 @@ def choose_inducing(
     """
     tolerance, chosen = MARGIN * tolerance, {}
     for role, lmc in model.priors.items():
-        shortest = [jax.tree.map(lambda leaf: leaf.min(axis=0), k) for k in lmc.kernels]
-        chosen[role] = tuple(
-            Inducing.padded(greedy_inducing(scale_lengthscales(k, 0.5), inputs, tolerance, most))
-            for k in shortest
-        )
+        halved = scale_lengthscales(jax.tree.map(lambda leaf: leaf.min(axis=0), lmc.kernels), 0.5)
+        points = (greedy_inducing(kernel, inputs, tolerance, most) for kernel in halved)
+        chosen[role] = tuple(map(Inducing.padded, points))
     return chosen
 
 
 def generate(
-    key: Key[Array, ""], model: Model, inputs: Float[np.ndarray, "N C"], jitter: float = 1e-10
-) -> tuple[dict[str, Float[Array, "N D"]], Float[Array, "N D"]]:
+    key: Key[Array, ""], model: Model, inputs: Rows, jitter: float = 1e-10
+) -> tuple[Latent, Float[Array, "N D"]]:
     """Draw latent parameters and outputs: the paper's generative algorithm, lines 1 to 7.
 
     The latent functions are drawn in whitened weights with an inducing input at every distinct
@@ -175,19 +172,13 @@ def generate(
 
 
 @in_float64
-def prior_draw(
-    model: Model, inputs: Float[np.ndarray, "N C"], seed: int
-) -> Float[np.ndarray, "N D"]:
+def prior_draw(model: Model, inputs: Rows, seed: int) -> Float[np.ndarray, "N D"]:
     """Draw outputs by :func:`generate`, in model units."""
     return np.asarray(generate(jax.random.key(seed), model, inputs)[1])
 
 
 def _draw_role(
-    key: Key[Array, ""],
-    lmc: LMC,
-    inducing: InducingInputs,
-    inputs: Float[np.ndarray, "N C"],
-    jitter: float,
+    key: Key[Array, ""], lmc: LMC, inducing: InducingInputs, inputs: Rows, jitter: float
 ) -> Float[Array, "N D"]:
     """Draw the parameter functions of one role at the inputs."""
     if not lmc.varies:
@@ -203,20 +194,16 @@ def _draw_role(
 
 
 def output_parameters(
-    model: Model, latent: dict[str, Float[Array, "... N D"]], output: int
+    model: Model, latent: Latent, output: int
 ) -> tuple[Float[Array, "... N"], ...]:
     """Return the parameters theta of one output from the latent values of every role."""
     likelihood = model.likelihoods[output]
-    gamma = [
-        latent[p.role][..., model.priors[p.role].outputs.index(output)]
-        for p in likelihood.parameters
-    ]
-    return likelihood.theta(*gamma)
+    roles = [parameter.role for parameter in likelihood.parameters]
+    places = [model.priors[role].outputs.index(output) for role in roles]
+    return likelihood.theta(*(latent[r][..., d] for r, d in zip(roles, places, strict=True)))
 
 
-def draw_outputs(
-    key: Key[Array, ""], model: Model, latent: dict[str, Float[Array, "... N D"]]
-) -> Float[Array, "... N D"]:
+def draw_outputs(key: Key[Array, ""], model: Model, latent: Latent) -> Float[Array, "... N D"]:
     """Draw every output given the latent values of every role."""
     drawn = []
     for output, own_key in enumerate(jax.random.split(key, len(model.likelihoods))):

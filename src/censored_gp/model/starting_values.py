@@ -23,66 +23,44 @@ from censored_gp.kernels.base import Kernel
 from censored_gp.kernels.others import Periodic
 from censored_gp.kernels.stationary import RBF
 from censored_gp.likelihoods import Likelihood
+from censored_gp.model.compilation import Rows
 from censored_gp.model.lmc import LMC, Nugget, in_blocks
 from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
 
+Table = Float[np.ndarray, "N D"]
+"""Observed values of every output."""
+Column = Float[np.ndarray, "N"]
 ROLES = ("mean", "scale", "shape")
-
-
 HOURS = {"day": 24.0, "week": 168.0, "year": 8766.0}
 
 
 STEPS_PER_CYCLE = 4
 """A cycle is resolved if it has at least this many observations."""
-
-
 REPEATS = 2
 """A cycle is known to repeat if the data span it at least this often."""
-
-
 SLOW_PARTS = 8
 """The slow kernel of time starts with a lengthscale of the span divided by this."""
-
-
 FAST_STEPS = 4
 """A fast kernel of time starts with a lengthscale of at least this many spacings."""
-
-
 LENGTHS_CARRIED = 2
 """Inducing inputs this many lengthscales of a fast kernel apart carry 5/6 of its variance."""
-
-
 FASTER = 4
 """A fast kernel is worth a try where the slow one is at least this many times as long."""
-
-
 MOST_BUMPS = 8
 """The nugget of a mean has at most this many bumps over its cycle."""
-
-
 LEAST_BUMPS = 3
 """A nugget with fewer bumps is constant, as they could not follow a cycle."""
-
-
 ROWS_A_BUMP = 80
 """Each bump of a nugget has at least this many rows, to learn its size from."""
-
-
 CELLS_IN_DOUBT = 10
 """With fewer observed cells for each coefficient, a model of rank one is tried as well."""
-
-
 SMALL_SPREAD = 0.3
 """The latent functions that are not means start with this standard deviation."""
-
-
 NUGGET = 0.3
 """A nugget starts with this standard deviation, relative to that of the mean's latent function."""
 
 
-def default_kernels(
-    columns: Columns, inputs: Float[np.ndarray, "N C"], role: str
-) -> tuple[Kernel, ...]:
+def default_kernels(columns: Columns, inputs: Rows, role: str) -> tuple[Kernel, ...]:
     """Choose kernels and starting lengthscales from the training inputs alone."""
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
     # The 0/1 columns of one input in words share a kernel.
@@ -95,7 +73,7 @@ def default_kernels(
     return tuple(kernel.resolve(columns).fill_lengthscales(inputs) for kernel in chosen)
 
 
-def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list[Kernel]:
+def _time_kernels(column: int, hours: Column, role: str) -> list[Kernel]:
     """Return periodic kernels and a slow one; for other roles than means the shortest cycle only.
 
     An observation says far less of its noise than of its mean, and a flexible noise would vanish
@@ -107,19 +85,15 @@ def _time_kernels(column: int, hours: Float[np.ndarray, "N"], role: str) -> list
     return [*cycles, RBF(_slow(hours), columns=column)]
 
 
-def _cycles(hours: Float[np.ndarray, "N"]) -> list[float]:
+def _cycles(hours: Column) -> list[float]:
     """Return the periods that the spacing of the hours resolves and their span repeats."""
     if not len(hours):
         return []
     span, step = float(np.ptp(hours)), spacing(hours)
-    return [
-        period
-        for period in HOURS.values()
-        if REPEATS * period <= span + step and STEPS_PER_CYCLE * step <= period
-    ]
+    return [p for p in HOURS.values() if REPEATS * p <= span + step and STEPS_PER_CYCLE * step <= p]
 
 
-def default_nugget(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Cycle:
+def default_nugget(columns: Columns, inputs: Rows) -> Cycle:
     """Return the cycle of the nuggets of means: the shortest cycle of time, if there is one.
 
     The scale of other families has the same.
@@ -135,14 +109,12 @@ def default_nugget(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Cycle:
     return Cycle()
 
 
-def _slow(hours: Float[np.ndarray, "N"]) -> float:
+def _slow(hours: Column) -> float:
     """Return the starting lengthscale of the slow kernel of time."""
     return max(float(np.ptp(hours)) / SLOW_PARTS, 2.5 * spacing(hours)) or 1.0
 
 
-def spare_kernels(
-    columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
-) -> tuple[Kernel, ...]:
+def spare_kernels(columns: Columns, inputs: Rows, most_inducing: int) -> tuple[Kernel, ...]:
     """Return kernels of the first time column of which a fit may add one: fast, medium, slow.
 
     There are none where time is too short for a fast kernel to differ from the slow one, or so long
@@ -160,16 +132,14 @@ def spare_kernels(
     return tuple(RBF(length, columns=times[0]).resolve(columns) for length in lengths)
 
 
-def freedom_of(
-    kernels: Any, columns: Columns, inputs: Float[np.ndarray, "N C"], most_inducing: int
-) -> dict[str, Any]:
+def freedom_of(kernels: Any, columns: Columns, inputs: Rows, most_inducing: int) -> dict[str, Any]:
     """Return the arguments of a `Task` that allow a fit to change kernels nobody has chosen."""
     if kernels is not None:
         return {}
     return {"explore": True, "spare": spare_kernels(columns, inputs, most_inducing)}
 
 
-def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
+def starting_model(design: Design, values: Table) -> Model:
     """Return the model at starting values that are taken from observed values in model units."""
     correlation = observed_correlation(values)
     priors = {}
@@ -182,18 +152,15 @@ def starting_model(design: Design, values: Float[np.ndarray, "N D"]) -> Model:
         ranks = design.ranks(role, len(outputs)) if blocks == 1 else (1,) * len(kernels)
         factors = [correlation_factor(within, rank) if blocks == 1 else 1.0 for rank in ranks]
         # The prior variance is divided evenly among the kernels.
-        mixing = [spread[:, None] * factor / np.sqrt(len(kernels)) for factor in factors]
-        priors[role] = LMC(
-            in_blocks(kernels, blocks),
-            tuple(a.reshape(blocks, len(outputs) // blocks, -1) for a in mixing),
-            mean.reshape(blocks, -1),
-            outputs,
-            _starting_nugget(design, outputs, spread, blocks) if role == "mean" else None,
-        )
+        each = [spread[:, None] * factor / np.sqrt(len(kernels)) for factor in factors]
+        mixing = tuple(a.reshape(blocks, len(outputs) // blocks, -1) for a in each)
+        nugget = _starting_nugget(design, outputs, spread, blocks) if role == "mean" else None
+        own = in_blocks(kernels, blocks), mixing, mean.reshape(blocks, -1)
+        priors[role] = LMC(*own, outputs, nugget)
     return Model(priors, design.likelihoods)
 
 
-def starting_models(design: Design, values: Float[np.ndarray, "N D"]) -> list[Model]:
+def starting_models(design: Design, values: Table) -> list[Model]:
     """Return the starting model, preceded by one of rank one where observed cells are few.
 
     Coefficients are point estimates, and many of them would follow the noise of few cells.
@@ -212,9 +179,7 @@ def coefficients(model: Model) -> int:
     return sum(b * (outputs * rank - rank * (rank - 1) // 2) for b, outputs, rank in shapes)
 
 
-def _role_start(
-    likelihood: Likelihood, role: str, values: Float[np.ndarray, "N"]
-) -> tuple[float, float]:
+def _role_start(likelihood: Likelihood, role: str, values: Column) -> tuple[float, float]:
     """Return the starting mean and standard deviation of one latent parameter."""
     seen = values[np.isfinite(values)]
     place = [parameter.role for parameter in likelihood.parameters].index(role)
@@ -237,7 +202,7 @@ def _starting_nugget(
     return Nugget(size.reshape(blocks, len(outputs) // blocks, bumps), column, period)
 
 
-def observed_correlation(values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "D D"]:
+def observed_correlation(values: Table) -> Float[np.ndarray, "D D"]:
     """Return pairwise correlations of the observed values, shrunk towards zero."""
     seen = np.isfinite(values)
     count = np.maximum(seen.sum(axis=0), 1)
@@ -261,10 +226,7 @@ def correlation_factor(
 
 
 def design_for(
-    settings: Mapping[str, Any],
-    likelihoods: tuple[Likelihood, ...],
-    columns: Columns,
-    inputs: Float[np.ndarray, "N C"],
+    settings: Mapping[str, Any], likelihoods: tuple[Likelihood, ...], columns: Columns, inputs: Rows
 ) -> Design:
     """Return the design that an estimator's settings ask for, with all kernels in numbers."""
     # Columns that do not exist are refused in roles that are not used as well.
