@@ -45,17 +45,6 @@ MOST_JOINT_ROWS = 4000
 """What the features leave out is drawn jointly over at most this many rows (a Cholesky factor)."""
 
 
-class Sites(NamedTuple):
-    """Gaussian sites of one role: exp(h gamma - Lambda gamma^2 / 2) for each cell."""
-
-    linear: Float[AnyArray, "B N D"]
-    precision: Float[AnyArray, "B N D"]
-
-
-TrainingSites = Mapping[str, Sites]
-"""Sites of the training cells, by role, where it has a nugget; empty for new inputs."""
-
-
 class Moments(NamedTuple):
     """Means and variances of latent values at the rows: of f, or of gamma = f + e."""
 

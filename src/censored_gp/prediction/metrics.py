@@ -58,7 +58,7 @@ def nlpd(
     1.5, 0.04
     """
     known = _bounds(truth, prediction)[2]
-    return (_mean if per_point else _sum)(nlpd_cells(prediction, truth), known, per_output)
+    return (mean_of if per_point else _sum)(nlpd_cells(prediction, truth), known, per_output)
 
 
 def nlpd_cells(prediction: Any, truth: Truth) -> Float[np.ndarray, "N D"]:
@@ -85,7 +85,7 @@ def mae(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput
     0.5
     """
     errors, known = _errors(prediction, truth)
-    return _mean(np.abs(errors), known, per_output)
+    return mean_of(np.abs(errors), known, per_output)
 
 
 def rmse(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
@@ -95,7 +95,7 @@ def rmse(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutpu
     True
     """
     errors, known = _errors(prediction, truth)
-    root = np.sqrt(_mean(errors**2, known, per_output))
+    root = np.sqrt(mean_of(errors**2, known, per_output))
     return root if per_output else float(root)
 
 
@@ -117,9 +117,9 @@ def r2(prediction: Any, truth: Truth, *, per_output: bool = False) -> PerOutput:
     y, upper, known = _bounds(truth, prediction)
     exact = known & (y == upper)
     left = _sum((y - _point(prediction)) ** 2, exact, True)
-    total = _sum((y - _mean(y, exact, True)) ** 2, exact, True)
+    total = _sum((y - mean_of(y, exact, True)) ** 2, exact, True)
     values = np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
-    return values if per_output else _mean(values, total > 0, False)
+    return values if per_output else mean_of(values, total > 0, False)
 
 
 def crps(
@@ -138,7 +138,7 @@ def crps(
     True
     """
     cells = crps_cells(prediction, truth, within=within)
-    return _mean(cells, _bounds(truth, prediction)[2], per_output)
+    return mean_of(cells, _bounds(truth, prediction)[2], per_output)
 
 
 def crps_cells(
@@ -247,7 +247,7 @@ def coverage(
     (1.0, 0.0)
     """
     cells, known = _coverage_cells(prediction, truth, level), _bounds(truth, prediction)[2]
-    return Coverage(*(_mean(share, known, per_output) for share in cells))
+    return Coverage(*(mean_of(share, known, per_output) for share in cells))
 
 
 def _coverage_cells(prediction: Any, truth: Truth, level: float) -> tuple[Cells, ...]:
@@ -372,12 +372,12 @@ def scores(prediction: Any, truth: Truth, level: float = 0.9) -> dict[str, dict[
         return {
             "cells": known.sum(axis=0 if per_output else None),
             "nlpd": _sum(log_scores, known, per_output),
-            "nlpd_per_point": _mean(log_scores, known, per_output),
+            "nlpd_per_point": mean_of(log_scores, known, per_output),
             "mae": mae(prediction, truth, per_output=per_output),
             "rmse": rmse(prediction, truth, per_output=per_output),
             "r2": r2(prediction, truth, per_output=per_output),
-            "crps": _mean(ranked, known, per_output),
-            "coverage": _mean(inside, known, per_output),
+            "crps": mean_of(ranked, known, per_output),
+            "coverage": mean_of(inside, known, per_output),
         }
 
     each, table = summary(True), {}
@@ -426,7 +426,7 @@ def _sum(cells: Cells, known: Mask, per_output: bool) -> PerOutput:
     return total if per_output else float(total)
 
 
-def _mean(cells: Cells, known: Mask, per_output: bool) -> PerOutput:
+def mean_of(cells: Cells, known: Mask, per_output: bool) -> PerOutput:
     """Return the mean over known cells; NaN, without a warning, where there is none."""
     count = known.sum(axis=0 if per_output else None)
     mean = np.where(count > 0, _sum(cells, known, per_output) / np.maximum(count, 1), np.nan)
