@@ -1,4 +1,4 @@
-"""Gaussian-process regression for outputs that were only partly seen.
+"""Gaussian-process regression for censored data.
 
 >>> import censored_gp
 >>> censored_gp.CGP(max_iterations=50)
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from censored_gp import datasets, kernels, likelihoods
+    from censored_gp.data.errors import DataError
     from censored_gp.data.observations import Observations
     from censored_gp.datasets import simulated as simulate
     from censored_gp.estimator.analysis.compare import compare
@@ -31,6 +32,7 @@ __all__ = [
     "MONCGP",
     "NCGP",
     "CensoredGP",
+    "DataError",
     "Observations",
     "Prediction",
     "__version__",
@@ -59,6 +61,8 @@ def __getattr__(name: str) -> Any:
         from censored_gp.prediction import metrics as found
     elif name == "Observations":
         from censored_gp.data.observations import Observations as found
+    elif name == "DataError":
+        from censored_gp.data.errors import DataError as found
     elif name == "Prediction":
         from censored_gp.prediction.predictive import Prediction as found
     elif name == "compare":

@@ -70,17 +70,17 @@ def test_the_promise_is_a_difference_of_textbook_evidences():
 def test_noise_promises_nothing_however_much_it_is(seed, more_noise):
     """An overdispersed family has noise that its sites do not know of: no kernel mends that."""
     z = drawn(more_noise * 0.3, (0.5, rbf(SLOW)), seed=seed)
-    assert promised(z, 0.3, 0.5 * rbf(SLOW))[0].max() < model_search.CERTAIN
+    assert promised(z, 0.3, 0.5 * rbf(SLOW))[0].max() < model_search.LEAST_GAIN
 
 
 @pytest.mark.parametrize(
     ("there", "lacking", "best"),
     [((0.5, rbf(SLOW)), (0.3, rbf(FAST)), 0), ((0.1, rbf(FAST)), (3.0, rbf(SLOW)), 2)],
 )
-def test_what_rows_share_beyond_the_prior_is_found(there, lacking, best):
-    gains, variances = promised(drawn(0.1, there, lacking), 0.1, there[0] * there[1])
+def test_what_rows_share_beyond_the_prior_is_found(there, propose_kernel, best):
+    gains, variances = promised(drawn(0.1, there, propose_kernel), 0.1, there[0] * there[1])
     assert np.argmax(gains) == best
-    assert gains[best] > model_search.CERTAIN
+    assert gains[best] > model_search.LEAST_GAIN
     assert variances[best] > 0.05
 
 
@@ -105,7 +105,7 @@ def test_a_grown_role_has_the_promised_variance_beside_its_own(coupled):
     before = small.free_parameters(task)["mean"]
     variance = np.array([0.2, 0.7]).reshape(np.shape(before.mean))
     after = from_free(
-        model_search.grown(before, model_search.Growth(RBF(0.4, columns=0), variance))
+        model_search.with_kernel(before, model_search.Growth(RBF(0.4, columns=0), variance))
     )
     assert len(after.kernels) == 2
     blocks = len(variance)
@@ -223,7 +223,7 @@ def test_several_outputs_have_their_own_promises():
     linear = np.zeros((2, room, 1))
     linear[:, :ROWS, 0] = z.T * precision[:, :ROWS, 0]
     free["mean"] = dataclasses.replace(free["mean"], mean=np.full((2, 1), 3.0))
-    found = model_search.lacking(free, {"mean": Sites(linear, precision)}, problem, SPARE)
+    found = model_search.propose_kernel(free, {"mean": Sites(linear, precision)}, problem, SPARE)
     assert found is not None
     assert found.kernel.lengthscale == FAST
     assert found.variance.shape == (2, 1)

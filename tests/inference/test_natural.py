@@ -12,7 +12,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 from censored_gp.inference import elbo, natural
-from censored_gp.inference.natural import Climb, NaturalSettings
+from censored_gp.inference.natural import NaturalSettings, Optimizer
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
 from censored_gp.kernels import Linear
@@ -172,7 +172,7 @@ def test_small_gains_per_cell_count_as_none_where_many_outputs_are_coupled(monke
     problem, free = task.problem(task.model), small.free_parameters(task)
     calm = []
     for many in (False, True):
-        run = Climb(problem, NaturalSettings(), 1e-9, many)
+        run = Optimizer(problem, NaturalSettings(), 1e-9, many)
         state = run.evaluate(free, natural.starting_sites(free, problem))
         gain = run.settings.tolerance + 10 * run.settings.tolerance_per_cell * problem.cells
         higher = state._replace(value=state.value + gain)

@@ -445,8 +445,8 @@ def from_cells(
     said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
     hint = "Correct one of them, or leave out the flags."
     refuse((values > limits) & (flags == 0), names, "Output", said, values, limits, hint=hint)
-    # A value whose flag is missing must not be taken for a bound, which it is in any case: many
-    # exact values that are taken for lower bounds have nothing to hold what is above them.
+    # A value with a missing flag is treated as missing: were it a lower bound, many exact values
+    # would be lower bounds, and estimates would have nothing to hold them down.
     seen = seen._replace(values=np.where(np.isnan(flags), np.nan, values))
     flags = -flags if side == "left" else flags
     low, high = np.where(flags == -1, -np.inf, values), np.where(flags == 1, np.inf, values)

@@ -86,15 +86,15 @@ def within_support(observations: Observations, likelihoods: Likelihoods) -> Obse
 
 
 def to_support(observations: Observations, likelihoods: Likelihoods) -> Observations:
-    """Say the same with bounds that each output's family can reach.
+    """Return equivalent bounds inside the support of each family.
 
-    Those of counts are whole numbers, and there are none where the support itself ends.
+    Bounds of counts are rounded inward; a bound that excludes nothing is dropped.
     """
     lower, upper = _round_inward(observations, likelihoods)
     exact = lower == upper
     for d, likelihood in enumerate(likelihoods):
         below, above = likelihood.support.excludes(lower[:, d], upper[:, d])
-        # Of a share, none at all says something too.
+        # A partial count of 0 is informative, so its bound stays.
         kept = exact[:, d] | observations.is_share[:, d] | below
         lower[:, d] = np.where(kept, lower[:, d], -np.inf)
         upper[:, d] = np.where(exact[:, d] | above, upper[:, d], np.inf)
@@ -140,7 +140,7 @@ def _require_possible(observations: Observations, likelihoods: Likelihoods) -> N
     partial = share & ~np.array([knows_shares(likelihood) for likelihood in likelihoods])
     accepts = [f"{type(f).__name__} accepts {f.support.describe()}." for f in likelihoods]
     names, hint = observations.names, 'Choose "poisson" or "negative_binomial", or side="right".'
-    refuse(partial, names, "Output", "got a share of the truth. {}", accepts, hint=hint)
+    refuse(partial, names, "Output", 'got a partial count (side="share"). {}', accepts, hint=hint)
     hint = "Correct the value, make it NaN if it is not known, or choose another likelihood."
     refuse(impossible, names, "Output", "got {:g}. {}", lower, accepts, hint=hint)
     said = "got from {:g} to {:g}, where no such value lies. {}"

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from censored_gp.data import layout as tables
+from censored_gp.data import layout as layouts
 from censored_gp.data.errors import warn
 from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
@@ -303,7 +303,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         if self.layout_ is not None and is_table(X):
             # A row of the answer for each row of the table, long or not.
-            X = tables.read_new(X, self.layout_)[0]
+            X = layouts.read_new(X, self.layout_)[0]
         return self.distribution_at(training.validated_inputs(self, X, self.columns_)[0])
 
     def distribution_at(
@@ -736,7 +736,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     ) -> Any:
         """Return cells in the shape y had, or in a table like the one whose rows these are."""
         if rows is not None and self.layout_ is not None:
-            return tables.result(self.layout_, rows, cells, stack)
+            return layouts.result(self.layout_, rows, cells, stack)
         return cells[..., 0] if self.observations_.flat else cells
 
 

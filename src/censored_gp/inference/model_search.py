@@ -4,8 +4,8 @@
 coefficients.
 
 **A further kernel.** A smooth kernel over time has one lengthscale. Where demand drifts over weeks
-and also strays for an afternoon, a fit must choose, and takes the other for noise. `lacking` tells
-whether one more kernel of the means is called for. The sites of a fit stand for Gaussian
+and also strays for an afternoon, a fit must choose, and takes the other for noise.
+`propose_kernel` tells whether one more kernel of the means is called for. The sites of a fit stand for Gaussian
 observations z = h / Lambda of every mean with the noise 1 / Lambda, whose evidence under a prior
 covariance K is that of a small Gaussian regression. For a stretch of rows and each output it
 compares a further kernel k with more independent noise:
@@ -50,7 +50,7 @@ NOISE = (0.25, 0.5, 1.0, 2.0)
 """Factors s on the noise among which the evidence is maximised."""
 VARIANCES = (0.03, 0.1, 0.3)
 """Variances a of the further kernel, relative to the total variance of an output."""
-CERTAIN = 10.0
+LEAST_GAIN = 10.0
 """A further kernel must promise at least this gain in evidence (nats)."""
 WORTH_GROWING = 2.0
 """A further kernel must promise at least this gain (nats) for each coefficient that it adds."""
@@ -96,7 +96,7 @@ class Growth(NamedTuple):
     variance: Float[np.ndarray, "B D"]
 
 
-def lacking(
+def propose_kernel(
     free: Roles, sites: dict[str, Sites], problem: Problem, spare: Sequence[Kernel]
 ) -> Growth | None:
     """Return the spare kernel that promises most, if it promises enough."""
@@ -116,13 +116,13 @@ def lacking(
         ]
     gains = np.sum([gain for gain, _ in promises], axis=0)
     best = int(np.argmax(gains))
-    if not gains[best] >= max(CERTAIN, WORTH_GROWING * np.size(lmc.mixing[0])):
+    if not gains[best] >= max(LEAST_GAIN, WORTH_GROWING * np.size(lmc.mixing[0])):
         return None
     variance = np.array([variances[best] for _, variances in promises])
     return Growth(spare[best], variance.reshape(prior.shape[:2]))
 
 
-def grown(free: LMC, growth: Growth) -> LMC:
+def with_kernel(free: LMC, growth: Growth) -> LMC:
     """Return a role, in free form, with one kernel more; outputs share it as they do the first."""
     first = np.asarray(free.mixing[0])
     length = np.linalg.norm(first, axis=2, keepdims=True)

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 
 from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import MOST_COUPLED, fisher_information, from_vector, to_vector
-from censored_gp.inference.model_search import ROLE, Growth, grown, lacking
+from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.inference.result import FitResult, Progress, Task
 from censored_gp.model.compilation import Scalar, blas_threads_for, compiled_for_arrays
@@ -51,12 +51,12 @@ FIRST_JITTER = 1e-9
 """The first jitter that is tried, relative to the largest prior variance of a kernel."""
 LARGEST_JITTER = 1e-4
 """The largest jitter that is tried."""
-SHORTER = (1.0, 1.0 / 3.0)
+LENGTHSCALE_FACTORS = (1.0, 1.0 / 3.0)
 """The bound chooses among starts whose lengthscales are multiplied by these."""
-MUCH_SHORTER = 1.0 / 10.0
+SHORTEST_FACTOR = 1.0 / 10.0
 """Many rows without a periodic kernel get this factor too: they may hold a short wave."""
 MANY_ROWS = 100
-"""More rows than this are many in the sense of `MUCH_SHORTER`."""
+"""More rows than this are many in the sense of `SHORTEST_FACTOR`."""
 LATER_WARM_UP = 1
 """A start that takes over the sites of an earlier one gets this many site steps."""
 LOOK_AFTER = 6
@@ -65,7 +65,7 @@ LEAST_LEFT = 15
 """A further kernel is looked for only while more than this many iterations are left."""
 MOST_REFINEMENTS = 2
 """Inducing inputs are picked anew at most this often."""
-ENOUGH_CARRIED = 1e-3
+MOST_LEFT_OUT = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
@@ -184,7 +184,7 @@ def many_share(free: Roles) -> bool:
     return any(lmc.varies and lmc.mean.shape[1] > MOST_COUPLED for lmc in free.values())
 
 
-class Climb:
+class Optimizer:
     """One run over a fixed set of inducing inputs, at a given jitter."""
 
     def __init__(
@@ -290,7 +290,7 @@ class Climb:
 
 def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior, FitResult]:
     """Fit the task's model."""
-    climbs = Climbs(task, settings or NaturalSettings())
+    climbs = FitSchedule(task, settings or NaturalSettings())
     try:
         if not climbs.over:
             climbs.climb_and_grow()
@@ -309,7 +309,7 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     return jax.tree.map(np.asarray, Posterior(*own)), _joined(climbs.results)
 
 
-class Climbs:
+class FitSchedule:
     """The climbs of one fit, which share its iterations."""
 
     def __init__(self, task: Task, settings: NaturalSettings) -> None:
@@ -334,7 +334,9 @@ class Climbs:
         """
         task, settings = self.task, self.settings
         waves = len(task.inputs) > MANY_ROWS and not task.periodic
-        starts = task.starts((*SHORTER, MUCH_SHORTER) if waves else SHORTER)
+        starts = task.starts(
+            (*LENGTHSCALE_FACTORS, SHORTEST_FACTOR) if waves else LENGTHSCALE_FACTORS
+        )
         problem = task.problem(starts[-1])
         ends: list[State] = []
         for start in starts:
@@ -365,7 +367,7 @@ class Climbs:
         """Maximise the ELBO from given free hyper-parameters; raise the jitter if that diverges.
 
         ``warm_up`` is a number of site steps, with the hyper-parameters held. `known` is the
-        evaluation at the start and at the first jitter; for `look` see `Climb.run`.
+        evaluation at the start and at the first jitter; for `look` see `Optimizer.run`.
         """
         settings = dataclasses.replace(self.settings, max_iterations=self.left)
         if warm_up is not None:
@@ -373,7 +375,7 @@ class Climbs:
         order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
         first_jitter = jitter
         while True:
-            run = Climb(problem, settings, jitter, many_share(free))
+            run = Optimizer(problem, settings, jitter, many_share(free))
             with blas_threads_for(order):
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
@@ -395,7 +397,7 @@ class Climbs:
         growth: list[Growth] = []
 
         def look(state: State) -> bool:
-            found = lacking(state.free, state.sites, start.problem, spare)
+            found = propose_kernel(state.free, state.sites, start.problem, spare)
             growth.extend([] if found is None else [found])
             return bool(growth)
 
@@ -403,7 +405,7 @@ class Climbs:
         if not growth or self.over:
             return
         before = self.results[-1]
-        free = start.free | {ROLE: grown(start.free[ROLE], growth[0])}
+        free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
         problem = self.task.problem(self.model(free))
         wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
@@ -421,7 +423,7 @@ class Climbs:
         The sites are per row, so that the climb goes on from where it was.
         """
         for _ in range(MOST_REFINEMENTS):
-            if self.over or self.best.evaluation.left_out < ENOUGH_CARRIED:
+            if self.over or self.best.evaluation.left_out < MOST_LEFT_OUT:
                 return
             finer = self.task.problem(self.model(self.best.free))
             if finer.inducing_size < WORTH_REFINING * self.best.problem.inducing_size:

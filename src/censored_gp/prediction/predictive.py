@@ -337,7 +337,7 @@ class Prediction:
         self, count: int, random: np.random.Generator, joint: bool
     ) -> Float[np.ndarray, "S N D"]:
         """Draw latent values, then outputs given them, within their bounds if they have any."""
-        # The first of two: cells that are drawn each on its own stay what they were for a seed.
+        # The second key is unused: one split more would change the draws of a given seed.
         key, _ = jax.random.split(jax.random.key(int(random.integers(2**31))))
         everything = slice(0, len(self._inputs))
         # Cavity nodes are to be reweighted: they cannot be drawn from as they are.
@@ -513,7 +513,7 @@ def central_interval(drawn: Float[np.ndarray, "S N D"], probability: float) -> t
     (0.0, 2.0)
     """
     ordered = np.sort(drawn, axis=0)
-    # Rounding errors must not make one draw more of it.
+    # Rounding errors must not add a draw to the interval.
     below, inside = (
         max(1, int(np.ceil(len(ordered) * share - 1e-9)))
         for share in ((1 - probability) / 2, probability)

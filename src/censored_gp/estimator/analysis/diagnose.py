@@ -300,7 +300,7 @@ def warnings_of(scores: Scores, model: Any, level: float = LEVEL) -> tuple[str, 
         if gain > 0.01:
             found.append(
                 f"{RIVALS[name]} predicts the cells held out better (by {gain:.3f} per cell in log "
-                "score). Are the flags right, and does censoring hide what it should?"
+                "score). Check the flags, and whether censoring is independent of demand."
             )
     return tuple(found)
 
@@ -324,10 +324,10 @@ def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0
     if row["pit_deviation"] > 1.63 / np.sqrt(cells) + 0.03:
         low = row["pit_mean"] > 0.5
         shift = abs(row["pit_mean"] - 0.5) > 0.04
-        what = f"too {'low' if low else 'high'} on the whole" if shift else "of another shape"
+        what = f"too {'low' if low else 'high'} on the whole" if shift else "miscalibrated"
         found.append(
-            f"its predictions are {what} compared with the cells held out (their transforms are "
-            f"{row['pit_deviation']:.2f} from uniform). Try another family with compare(...)."
+            f"its predictions are {what} for the cells held out (their PIT deviates from uniform by "
+            f"{row['pit_deviation']:.2f}). Try another family with compare(...)."
         )
     # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
     if row["r2"] < 0 and row["exact"] > 0.7 * (cells + shares):
