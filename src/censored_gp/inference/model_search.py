@@ -5,10 +5,10 @@ coefficients.
 
 **A further kernel.** A smooth kernel over time has one lengthscale. Where demand drifts over weeks
 and also strays for an afternoon, a fit must choose, and takes the other for noise.
-`propose_kernel` tells whether one more kernel of the means is called for. The sites of a fit stand for Gaussian
-observations z = h / Lambda of every mean with the noise 1 / Lambda, whose evidence under a prior
-covariance K is that of a small Gaussian regression. For a stretch of rows and each output it
-compares a further kernel k with more independent noise:
+`propose_kernel` tells whether one more kernel of the means is called for. The sites of a fit stand
+for Gaussian observations z = h / Lambda of every mean with the noise 1 / Lambda, whose evidence
+under a prior covariance K is that of a small Gaussian regression. For a stretch of rows and each
+output it compares a further kernel k with more independent noise:
 
     max over s, a of log N(z; m, K + s / Lambda + a k)  less  the same with I instead of k, or none.
 

@@ -389,7 +389,7 @@ class FitSchedule:
         return state
 
     def climb_and_grow(self) -> None:
-        """Climb; where the means turn out to lack a kernel, anew with it, if that leads higher."""
+        """Optimise; if the means lack a kernel, refit with it and keep the higher bound."""
         start = self.best
         # A further kernel of many outputs would make a fit several times as long.
         may_grow = self.settings.learn and not many_share(start.free)

@@ -35,7 +35,8 @@ class FitResult:
     message
         The status as a sentence, with advice where something can be done.
     trace
-        The bound after every evaluation, in model units; the estimator converts it to the outputs' units.
+        The bound after every evaluation, in model units; the estimator converts it to the units
+        of the outputs.
     notes
         Other things worth knowing, such as a raised jitter.
     """

@@ -326,8 +326,8 @@ def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0
         shift = abs(row["pit_mean"] - 0.5) > 0.04
         what = f"too {'low' if low else 'high'} on the whole" if shift else "miscalibrated"
         found.append(
-            f"its predictions are {what} for the cells held out (their PIT deviates from uniform by "
-            f"{row['pit_deviation']:.2f}). Try another family with compare(...)."
+            f"its predictions are {what} for the cells held out (their PIT deviates from uniform "
+            f"by {row['pit_deviation']:.2f}). Try another family with compare(...)."
         )
     # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
     if row["r2"] < 0 and row["exact"] > 0.7 * (cells + shares):

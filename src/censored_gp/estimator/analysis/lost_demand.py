@@ -18,9 +18,8 @@ from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import group_labels, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
-from censored_gp.estimator import training as data
 from censored_gp.estimator.settings import check_probability, seed_of
-from censored_gp.estimator.training import TrainingData
+from censored_gp.estimator.training import TrainingData, read_new, wall_clock
 from censored_gp.inference.posterior import Posterior
 
 PARTS = ("output", *CALENDAR)
@@ -210,9 +209,9 @@ def required_supply(
     """Return how much supply meets demand with a probability; see `CensoredGP.required_supply`."""
     check_probability(probability)
     training = model.training_
-    inputs, rows = data.read_new(model, X)
+    inputs, rows = read_new(model, X)
     prediction = model.distribution_at(inputs)
-    labels, code = windows_of(window, data.wall_clock(training.columns, inputs), len(inputs))
+    labels, code = windows_of(window, wall_clock(training.columns, inputs), len(inputs))
     # The rows of a long table ask for some cells only.
     asked = np.full(prediction.shape, rows is None or rows.output is None)
     if rows is not None and rows.output is not None:
