@@ -231,15 +231,15 @@ def table_rows(demo: Demo) -> list[tuple[str, ...]]:
         return [*(metrics.mae(mean, np.where(cells, truth, np.nan)) for mean in means), 0]
 
     figures = [
-        ("Demand per hour where bikes ran out, imputed", ".1f", [f.mean() for f in filled]),
-        ("the same, predicted", ".1f", [m[out].mean() for m in (*means, truth)]),
+        ("Demand per censored hour, imputed", ".1f", [f.mean() for f in filled]),
+        ("Demand per censored hour, predicted", ".1f", [m[out].mean() for m in (*means, truth)]),
         ("Total demand, training weeks", ",.0f", [m[~later].sum() for m in (*means, truth)]),
         ("Total demand, held-out week", ",.0f", [m[later].sum() for m in (*means, truth)]),
-        ("Mean absolute error where bikes ran out", ".2f", errors(out)),
+        ("Mean absolute error, censored hours", ".2f", errors(out)),
         ("Mean absolute error, held-out week", ".2f", errors(later)),
         ("R², held-out week", ".2f", [*(metrics.r2(m, target) for m in means), 1]),
         (
-            f"Coverage of {PROBABILITY:.0%} intervals where bikes ran out",
+            f"Coverage of {PROBABILITY:.0%} intervals, censored hours",
             ".0%",
             [*covered, PROBABILITY],
         ),
