@@ -257,7 +257,7 @@ ASKED = {
         lambda m: m.predict(np.array([["2024-01-01"]], "M8[D]")),
         "Input 'x0'.*got times",
     ),
-    "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "accepted are numbers between 0 and 1"),
+    "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "between 0 and 1"),
     "percent": (lambda m: m.interval(X, 95), "`probability`.*95"),
     "percent of training": (lambda m: m.impute_interval(95), "`probability`.*95"),
     "bounds for values": (

@@ -74,11 +74,11 @@ def test_noise_promises_nothing_however_much_it_is(seed, more_noise):
 
 
 @pytest.mark.parametrize(
-    ("there", "lacking", "best"),
+    ("there", "missing", "best"),
     [((0.5, rbf(SLOW)), (0.3, rbf(FAST)), 0), ((0.1, rbf(FAST)), (3.0, rbf(SLOW)), 2)],
 )
-def test_what_rows_share_beyond_the_prior_is_found(there, propose_kernel, best):
-    gains, variances = promised(drawn(0.1, there, propose_kernel), 0.1, there[0] * there[1])
+def test_what_rows_share_beyond_the_prior_is_found(there, missing, best):
+    gains, variances = promised(drawn(0.1, there, missing), 0.1, there[0] * there[1])
     assert np.argmax(gains) == best
     assert gains[best] > model_search.LEAST_GAIN
     assert variances[best] > 0.05

@@ -9,8 +9,8 @@ supports, `FAMILIES` and `as_likelihood` from here, and special functions from
 `censored_gp.likelihoods.special`.
 
 >>> from censored_gp import likelihoods
->>> sorted(likelihoods.FAMILIES)[:4]
-['bernoulli', 'beta', 'exponential', 'gamma']
+>>> likelihoods.FAMILIES["student_t"]()
+StudentT()
 >>> likelihoods.KINDS
 ('exact', 'right', 'left', 'interval')
 >>> from censored_gp.likelihoods import BINARY, COUNTS, POSITIVE, REAL, UNIT
