@@ -91,8 +91,9 @@ MIXED = {
 @pytest.mark.parametrize("make", [dict, pd.DataFrame])
 @pytest.mark.parametrize(("values", "words"), MIXED.values(), ids=MIXED)
 def test_columns_that_mix_kinds_are_refused_by_column_and_row(make, values, words):
+    table = read_table(make({"c": pd.Series(values, dtype=object)}))
     with pytest.raises(DataError, match=words):
-        read_table(make({"c": pd.Series(values, dtype=object)}))
+        table.column("c", "Input")
 
 
 def test_masked_cells_are_missing():

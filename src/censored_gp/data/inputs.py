@@ -242,7 +242,11 @@ def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[st
     if name in levels:
         known = levels[name]
         if not column.is_text:
-            values = np.array([f"{value:g}" for value in values], dtype=object)
+            # A number is the category that reads as the same number; True and False are 1 and 0.
+            words = {float(word): word for word in known if reads_as(float, word)}
+            words |= {float(word == "True"): word for word in known if word in ("True", "False")}
+            found = [None if np.isnan(v) else words.get(v, f"{v:g}") for v in values]
+            values = np.array(found, dtype=object)
         missing, accepted = values == None, f"The training data have {listed(known)}."  # noqa: E711
         refuse(missing, name, "Input", "got no category.", hint=FILL_IN)
         other = ~np.isin(values.astype(str), known)

@@ -430,7 +430,7 @@ def from_cells(
     if bounded and (censored is not None or capacity is not None):
         said = "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
         raise DataError(said + "censored=... and capacity=...", "Outputs")
-    if side == "share" and censored is None and (bounded or capacity is not None):
+    if side == "share" and censored is None:
         raise DataError('is "share" without flags: give censored=...', argument="side")
     values, names = seen.values, seen.names
     said = "got {:g}. There must be finite numbers, NaN where missing."

@@ -47,6 +47,7 @@ UNNAMED_INDEX = "__index_level_0__"
 """What pyarrow calls an index of pandas that has no name."""
 
 Numbers = Float[np.ndarray, " N"]
+ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 types: Any = pa.types
 # Its functions are made when it is imported, so that type checkers do not know them.
 compute: Any = pyarrow.compute
@@ -121,6 +122,8 @@ class Table:
         The file that the table was read from.
     file_rows : array (N,) of int, optional
         The rows of the file that are there; None: all.
+    unreadable : dict of DataError by name
+        Columns that pyarrow cannot hold, which are refused once they are asked for.
 
     Examples
     --------
@@ -133,6 +136,7 @@ class Table:
     backend: str = "pyarrow"
     file: Any = field(default=None, compare=False)
     file_rows: Int[np.ndarray, " N"] | None = field(default=None, compare=False)
+    unreadable: Mapping[str, DataError] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return self.arrow.num_rows
@@ -146,7 +150,8 @@ class Table:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, without the index."""
-        return tuple(name for name in self.arrow.column_names if name not in self.index)
+        held = [name for name in self.arrow.column_names if name not in self.index]
+        return (*held, *self.unreadable)
 
     @property
     def decimal(self) -> str:
@@ -159,13 +164,15 @@ class Table:
 
     def has(self, name: Any) -> bool:
         """Whether there is such a column (or index)."""
-        return self._key(name) in self.arrow.column_names
+        return self._key(name) in (*self.arrow.column_names, *self.unreadable)
 
     def array(self, name: Any, noun: str) -> pa.ChunkedArray:
         """Return a column as pyarrow has it."""
         if not self.has(name):
             said = f"got no column {quoted(name)}. The table has {listed(self.names)}."
             raise DataError(said, noun, hint=did_you_mean(name, self.names))
+        if str(name) in self.unreadable:
+            raise self.unreadable[str(name)].at(noun=noun)
         return self.arrow[self._key(name)]
 
     def column(self, name: Any, noun: str, zone: str | None = None) -> Column:
@@ -300,7 +307,7 @@ def read_table(data: Any, noun: str = "Table") -> Table:
     if isinstance(data, Table):
         return data
     if isinstance(data, Mapping):
-        return Table(_from_mapping(data, noun), "dict")
+        return _from_mapping(data, noun)
     try:
         frame = nw.from_native(data, eager_only=True)
     except DuplicateError as error:
@@ -314,27 +321,65 @@ def read_table(data: Any, noun: str = "Table") -> Table:
     if len(set(names)) < len(names):
         raise DataError(f"got names that are alike: {listed(names)}. Rename a column.", noun)
     if backend.is_pandas():
-        return Table(_from_pandas(data.set_axis(names, axis=1), noun), "pandas")
+        return _from_pandas(data.set_axis(names, axis=1), noun)
     return Table(frame.to_arrow().rename_columns(names), str(backend.value))
 
 
-def _from_pandas(frame: Any, noun: str) -> pa.Table:
+def _from_pandas(frame: Any, noun: str) -> Table:
+    """Return the columns that pyarrow can hold; the index is kept as columns, to take rows from."""
     objects = [name for name in frame.columns if frame[name].dtype == object]
-    # The index is kept as columns, so that rows can be taken from it.
-    arrow = pa.Table.from_pandas(frame.drop(columns=objects), preserve_index=True)
+    arrays, unreadable = _convert({name: frame[name] for name in objects}, noun)
+    typed = frame.drop(columns=objects)
+    typed = typed.assign(**{name: _dense(typed[name]) for name in typed.columns})
+    try:
+        pa.Table.from_pandas(frame[[]], preserve_index=True)
+    except ARROW_ERRORS as error:
+        hint = "Make it a column, or drop it: .reset_index(drop=True)."
+        raise DataError("got an index of mixed kinds.", noun, hint=hint) from error
+    try:
+        arrow = pa.Table.from_pandas(typed, preserve_index=True)
+    except ARROW_ERRORS:
+        unreadable |= _convert(dict(typed.items()), noun)[1]
+        arrow = pa.Table.from_pandas(
+            typed.drop(columns=[*unreadable], errors="ignore"), preserve_index=True
+        )
     index = [name for name in arrow.column_names if name not in frame.columns]
-    for name in objects:
-        arrow = arrow.append_column(name, from_objects(list(frame[name]), name, noun))
-    return arrow.select([*frame.columns, *index])
+    for name, array in arrays.items():
+        arrow = arrow.append_column(name, array)
+    held = [name for name in frame.columns if name not in unreadable]
+    return Table(arrow.select([*held, *index]), "pandas", unreadable=unreadable)
 
 
-def _from_mapping(data: Mapping[Any, Any], noun: str) -> pa.Table:
+def _dense(column: Any) -> Any:
+    """Return a column of pandas without sparse storage and periods, which pyarrow does not know."""
+    kind = type(column.dtype).__name__
+    if kind == "PeriodDtype":
+        return column.dt.to_timestamp()
+    return column.sparse.to_dense() if kind == "SparseDtype" else column
+
+
+def _from_mapping(data: Mapping[Any, Any], noun: str) -> Table:
     """Return the columns of a dict, each an array, a list or a series, all of one length."""
-    arrays = {str(name): to_arrow(values, str(name), noun) for name, values in data.items()}
-    if len({len(array) for array in arrays.values()}) > 1 or len(arrays) < len(data):
+    arrays, unreadable = _convert({str(name): values for name, values in data.items()}, noun)
+    if len({len(array) for array in arrays.values()}) > 1 or len(arrays | unreadable) < len(data):
         found = ", ".join(f"{quoted(name)} of {len(array)} rows" for name, array in arrays.items())
         raise DataError(f"got columns of unequal length, or names that are alike: {found}.", noun)
-    return pa.table(arrays)
+    return Table(pa.table(arrays), "dict", unreadable=unreadable)
+
+
+def _convert(
+    columns: Mapping[str, Any], noun: str
+) -> tuple[dict[str, pa.Array], dict[str, DataError]]:
+    """Return columns as arrays, and the errors of those that cannot be: they may not be needed."""
+    arrays, unreadable = {}, {}
+    for name, values in columns.items():
+        try:
+            arrays[name] = to_arrow(values, name, noun)
+        except DataError as error:
+            unreadable[name] = error
+        except ARROW_ERRORS as error:
+            unreadable[name] = DataError(f"got what cannot be read ({error}).", noun, name)
+    return arrays, unreadable
 
 
 def to_arrow(values: Any, name: str = "", noun: str = "Column") -> Any:

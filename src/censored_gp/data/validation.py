@@ -44,8 +44,6 @@ def read_targets(
         if any(each is not None for each in given.values()):
             raise DataError("got Observations and flags or bounds as well.", "Outputs")
         return y
-    if side == "share" and censored is None:
-        raise DataError('is "share" without flags: give censored=...', argument="side")
     first = next((each for each in (y, lower, upper) if each is not None), None)
     if first is None:
         said = "CensoredGP requires y to be passed, but the target y is None."
