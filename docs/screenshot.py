@@ -30,7 +30,7 @@ def made_report(folder: Path) -> Path:
         inputs=["rain"],
         censored=[f"{name}_empty" for name in world.names],
     )
-    return write_report(model, folder / "report.html", title="Bikes that were wanted")
+    return write_report(model, folder / "report.html", title="Bike demand")
 
 
 def take(report: Path, target: Path) -> None:
