@@ -15,7 +15,6 @@ from censored_gp.kernels import (
     RBF,
     Combination,
     Constant,
-    Kernel,
     Linear,
     Matern12,
     Matern32,
@@ -63,9 +62,10 @@ def emptied(kernel):
 
 
 def test_every_kernel_has_a_case():
-    public = [getattr(kernels, name) for name in kernels.__all__] + list(KERNELS.values())
-    classes = {c for c in public if isinstance(c, type) and issubclass(c, Kernel)}
-    assert {c.__name__ for c in classes - {Kernel, Stationary, Combination}} == set(PAIRS)
+    # Other tests define kernels too, which are registered as well.
+    built_in = {c for c in KERNELS.values() if c.__module__.startswith("censored_gp.")}
+    assert {c.__name__ for c in built_in - {Stationary, Combination}} == set(PAIRS)
+    assert set(PAIRS) <= set(kernels.__all__)
 
 
 @pytest.mark.parametrize(("kernel", "oracle"), CASES)

@@ -337,7 +337,7 @@ class Prediction:
         self, count: int, random: np.random.Generator, joint: bool
     ) -> Float[np.ndarray, "S N D"]:
         """Draw latent values, then outputs given them, within their bounds if they have any."""
-        # The second key is unused: one split more would change the draws of a given seed.
+        # Only the first key is used; without the split, the draws of a given seed would change.
         key, _ = jax.random.split(jax.random.key(int(random.integers(2**31))))
         everything = slice(0, len(self._inputs))
         # Cavity nodes are to be reweighted: they cannot be drawn from as they are.
