@@ -77,24 +77,6 @@ class Sites(NamedTuple):
         rest = jnp.maximum(1.0 - precision * f.variance, LEAST_REST)
         return Moments((f.mean - f.variance * linear) / rest, f.variance / rest + nugget)
 
-    def nugget_divergence(self, f: Moments, nugget: ByBlock) -> Float[Array, ""]:
-        """Return the expected KL divergence of q(e | f) from the prior of e, over all cells."""
-        weight = 1.0 + nugget * self.precision
-        residual = self.linear - self.precision * f.mean
-        squared = residual**2 + self.precision**2 * f.variance
-        return 0.5 * jnp.sum(1.0 / weight - 1.0 + jnp.log(weight) + nugget * squared / weight**2)
-
-    def nugget_slope(self, f: Moments, nugget: ByBlock) -> tuple[ByBlock, ByBlock]:
-        """Return the derivative of log Z in c, and the Fisher information of c, at each cell.
-
-        With S the covariance of the sites' pseudo-observations under the prior and alpha = S^-1
-        times their residuals, these are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
-        """
-        linear, precision = self.marginal(nugget)
-        alpha = jnp.asarray(linear - precision * f.mean)
-        inverse = jnp.asarray(precision - precision**2 * f.variance)
-        return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
-
 
 TrainingSites = Mapping[str, Sites]
 """Sites of the training cells, by role. Only roles with a nugget need them, as noise of one row is
