@@ -112,12 +112,11 @@ class Task:
         known: dict[object, Lookup] = {}
         lookups = {}
         for role, lmc in model.priors.items():
-            nugget = [] if lmc.nugget is None else [lmc.nugget]
-            found = []
-            for part in (*lmc.kernels, *nugget):
-                key = frozenset(part.views(self.inputs.shape[1]))
+            found, nugget = [], () if lmc.nugget is None else (lmc.nugget,)
+            for part, *size in [*zip(lmc.kernels, inducing[role], strict=True), *zip(nugget)]:
+                key = frozenset(part.views(self.inputs.shape[1])), *(z.size for z in size)
                 if key not in known:
-                    known[key] = look_up(part, self.inputs)
+                    known[key] = look_up(part, self.inputs, *key[1:])
                 found.append(known[key])
             lookups[role] = tuple(found)
         return Problem(self.inputs, inducing, lookups, self.cells)

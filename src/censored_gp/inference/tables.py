@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 
 from censored_gp.inference.posterior import Sites, Weights
 from censored_gp.kernels.base import Kernel, canonical_inputs
-from censored_gp.model.compilation import Scalar, bucket, compiled_for_arrays, pad
+from censored_gp.model.compilation import Scalar, bucket, compiled_for_arrays, pad, slices
 from censored_gp.model.inducing import Inducing
 from censored_gp.model.lmc import Nugget, kernel_blocks
 
@@ -39,7 +39,11 @@ Matrix = Float[np.ndarray, "J M"]
 ByOutput = Float[np.ndarray, "N D"]
 MOST_BY_OUTPUT = 4
 """Up to this many outputs have tables of their own, as their Fisher information needs them."""
-SPARSE = 4
+MOST_DISTINCT = 2048
+"""A kernel with more distinct inputs has them rounded to a grid."""
+STEPS = 8
+"""Steps of such a grid, in each column, for each inducing input of the kernel."""
+SPARSE = 16
 """A table of two kernels is sparse if it has more than this many times as many entries as rows."""
 
 
@@ -201,7 +205,12 @@ class Pair:
         """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
         if self.sparse:
             first, last = self.block.index[self.q][rows], self.block.index[self.p][rows]
-            found = [np.einsum("nm,nm->n", c[first], self.right[last]) for c in self.covered]
+            found = np.empty((len(self.covered), len(first)))
+            # Few rows at a time stay in the cache.
+            for part in slices(len(first), 512):
+                right = self.right[last[part]]
+                for own, covered in zip(found, self.covered, strict=True):
+                    np.einsum("nm,nm->n", covered[first[part]], right, out=own[part])
         else:
             where = self.where(rows)
             found = [table[where] for table in self.looked_up]
@@ -389,14 +398,34 @@ class Block:
         return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
 
 
-def look_up(part: Kernel | Nugget, inputs: Float[np.ndarray, "N C"]) -> Lookup:
-    """Find the inputs that a kernel distinguishes, padded to a number that other data sets share."""
+def look_up(
+    part: Kernel | Nugget, inputs: Float[np.ndarray, "N C"], inducing: int = 0
+) -> Lookup:
+    """Find the inputs that a kernel distinguishes, padded to a number that other data sets share.
+
+    If they are many, each column is divided into `MOST_DISTINCT` equal steps, or `STEPS` times as
+    many as there are inducing inputs, and the rows of one step count as one input: that nearest to
+    its middle.
+    """
     canonical = canonical_inputs(part.views(inputs.shape[1]), inputs)
-    if canonical.shape[1] == 0:
-        first, index = np.zeros(1, dtype=int), np.zeros(len(inputs), dtype=np.int32)
-    else:
-        column = canonical[:, 0] if canonical.shape[1] == 1 else canonical
-        axis = None if canonical.shape[1] == 1 else 0
-        _, first, index = np.unique(column, return_index=True, return_inverse=True, axis=axis)
+    first, index = _distinct(canonical)
+    if len(first) > MOST_DISTINCT:
+        low, width = canonical.min(axis=0), np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing)
+        place = (canonical - low) / np.where(width > 0.0, width, 1.0)
+        _, index = _distinct(np.floor(place))
+        order = np.lexsort((np.abs(place % 1.0 - 0.5).sum(axis=1), index))
+        first = order[np.searchsorted(index[order], np.arange(index.max() + 1))]
     points = inputs[first]
-    return Lookup(pad(points, bucket(len(points)) - len(points)), index.ravel().astype(np.int32))
+    return Lookup(pad(points, bucket(len(points)) - len(points)), index.astype(np.int32))
+
+
+def _distinct(
+    columns: Float[np.ndarray, "N K"],
+) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "N"]]:
+    """Return the first row of each kind, and the kind of every row."""
+    if columns.shape[1] == 0:
+        return np.zeros(1, dtype=int), np.zeros(len(columns), dtype=int)
+    one = columns.shape[1] == 1
+    found = columns[:, 0] if one else columns
+    _, first, index = np.unique(found, True, True, axis=None if one else 0)
+    return first, index.ravel()
