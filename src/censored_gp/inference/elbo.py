@@ -49,10 +49,18 @@ CELLS_OF_A_PROGRAM = 4096
 """A compiled program takes at most this many cells at a time, which caches can hold."""
 CELLS_AT_A_TIME = 2**18
 """A pass over the rows takes about this many cells at a time."""
+NARROW = 0.4
+"""Latent deviations up to this leave log likelihoods so smooth that fewer nodes are as exact."""
+NODES_OF_NARROW = 10
+"""Nodes of cells with narrow q, in fits that take more than one program's cells."""
+LEAST_ROWS = 1024
+"""A pass takes at least this many rows at a time."""
 Roles = dict[str, LMC]
 """The hyper-parameters of every role."""
 SideBySide = Float[AnyArray, "N O"]
 """One number for each row and output of a role, the outputs of all blocks side by side."""
+ByCell = Float[AnyArray, "K J"]
+"""One number for each cell and parameter of its likelihood."""
 ByRole = Mapping[str, SideBySide]
 Pair = tuple[ByRole, ByRole]
 """Means and variances, or the derivatives in them."""
@@ -114,7 +122,7 @@ def collect_terms(
     likelihoods: tuple[Likelihood, ...],
     role_outputs: dict[str, tuple[int, ...]],
 ) -> tuple[Terms, ...]:
-    """Sort the observed cells by likelihood and kind, in the order of rows, without missing ones."""
+    """Sort the observed cells by likelihood and kind, in the order of their rows."""
     found, seen = [], to_support(observations, likelihoods)
     masks = {
         "exact": seen.is_exact,
@@ -143,20 +151,20 @@ def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return safe_sqrt(jnp.where(variance > NO_VARIANCE, variance, 0.0))
 
 
-def quadrature(varies: dict[str, bool]) -> Nodes:
-    """Return Gauss-Hermite nodes for the parameters of the roles that vary."""
+def quadrature(varies: dict[str, bool], count: int | None = None) -> Nodes:
+    """Return Gauss-Hermite nodes of the roles that vary; ``count`` is that of a single one."""
 
     def nodes(part: Terms) -> tuple[Float[np.ndarray, "S J"], Float[np.ndarray, "S"]]:
         varying = tuple(varies[role] for role in part.roles)
-        return grid(varying, part.likelihood.product_nodes if sum(varying) > 1 else None)
+        return grid(varying, part.likelihood.product_nodes if sum(varying) > 1 else count)
 
     return nodes
 
 
 def log_likelihood_at(
     part: Terms,
-    centre: Float[AnyArray, "K J"],
-    variance: Float[AnyArray, "K J"],
+    centre: ByCell,
+    variance: ByCell,
     nodes: Float[AnyArray, "... S J"],
 ) -> Float[Array, "K S"]:
     """Return log p(y | gamma) of every cell at gamma = centre + deviation * nodes."""
@@ -229,7 +237,7 @@ class Problem(eqx.Module):
     def stretches(self) -> list[slice]:
         """The slices of rows that a pass takes at a time."""
         outputs = 1 + max(int(part.column.max(initial=0)) for part in self.terms)
-        return slices(len(self.inputs), max(1024, CELLS_AT_A_TIME // outputs))
+        return slices(len(self.inputs), max(LEAST_ROWS, CELLS_AT_A_TIME // outputs))
 
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""
@@ -359,16 +367,12 @@ class RoleState:
                 # (S^-1_nn)^2 / 2.
                 inverse = precision - precision**2 * own.f.variance
                 index, size = self.lookups[-1].index[rows], self.nugget.shape[1]
-                for d in range(residual.shape[1]):
-                    slope = 0.5 * (residual[:, d] ** 2 - inverse[:, d])
-                    self.d_nugget[b, :, d] += np.bincount(index, slope, size)
-                    self.nugget_information[b, :, d] += np.bincount(
-                        index, 0.5 * inverse[:, d] ** 2, size
-                    )
-            for part, new in zip(
-                self.target, next_sites(own.gamma.mean, d_mean[b], d_variance[b]), strict=True
-            ):
-                part[b, rows] = new
+                sums = (self.d_nugget, residual**2 - inverse), (self.nugget_information, inverse**2)
+                for total, by_row in sums:
+                    for d, column in enumerate(by_row.T):
+                        total[b, :, d] += 0.5 * np.bincount(index, column, size)
+            new = next_sites(own.gamma.mean, d_mean[b], d_variance[b])
+            self.target.linear[b, rows], self.target.precision[b, rows] = new
 
     def gradient(self) -> LMC:
         """Return the gradient in the free hyper-parameters, once all rows are in."""
@@ -450,21 +454,20 @@ def cell_slopes(
         for start in range(first, last, part.program_size):
             stop = min(start + part.program_size, last)
             own = part.padded(part.program_size, start, stop)
-            at = [(own.row - rows.start, column) for column in own.column.T]
-            centre, spread = (
-                np.stack(
-                    [by_role[r][where] for r, where in zip(own.roles, at, strict=True)], axis=1
-                )
-                for by_role in (mean, variance)
-            )
-            value, found = expected_cells(own, centre, spread, varying=varying)
-            total += float(value)
-            for role, where, *pair in zip(
-                own.roles, at, *(f.T for f in map(np.asarray, found)), strict=True
-            ):
-                real = tuple(index[: stop - start] for index in where)
-                for slope, new in zip(slopes[role], pair, strict=True):
-                    slope[real] = new[: stop - start]
+            at = [
+                (role, own.row - rows.start, own.column[:, j]) for j, role in enumerate(own.roles)
+            ]
+            centre = np.stack([mean[role][row, column] for role, row, column in at], axis=1)
+            spread = np.stack([variance[role][row, column] for role, row, column in at], axis=1)
+            many = len(part.row) > CELLS_OF_A_PROGRAM
+            nodes = NODES_OF_NARROW if many and spread.max() < NARROW**2 else None
+            value, (d_mean, d_variance) = expected_cells(own, centre, spread, varying, nodes)
+            d_mean, d_variance = np.asarray(d_mean), np.asarray(d_variance)
+            total, count = total + float(value), stop - start
+            for j, (role, row, column) in enumerate(at):
+                where = row[:count], column[:count]
+                slopes[role].mean[where] = d_mean[:count, j]
+                slopes[role].variance[where] = d_variance[:count, j]
     return total, slopes
 
 
@@ -476,9 +479,9 @@ def expected_cells(
     varying: tuple[str, ...],
 ) -> tuple[Float[Array, ""], tuple[Float[Array, "K J"], Float[Array, "K J"]]]:
     """Return E_q[log p(y | gamma)] of some cells, and its derivatives in means and variances."""
-    points, mass = quadrature({role: role in varying for role in part.roles})(part)
+    points, mass = quadrature({role: role in varying for role in part.roles}, count)(part)
 
-    def expected(centre: Float[Array, "K J"], variance: Float[Array, "K J"]) -> Float[Array, ""]:
+    def expected(centre: ByCell, variance: ByCell) -> Float[Array, ""]:
         return jnp.sum(part.weight * (log_likelihood_at(part, centre, variance, points) @ mass))
 
     return jax.value_and_grad(expected, argnums=(0, 1))(centre, variance)

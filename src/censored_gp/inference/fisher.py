@@ -21,7 +21,7 @@ that of a regression on the latent functions, sum_n Lambda_d(n) E[u u'], if thes
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 import jax
 import numpy as np
@@ -177,7 +177,7 @@ def _slopes(features: Features) -> list[Float[np.ndarray, "J M"]]:
 def _spread_shared(block: Block, total: Matrix) -> None:
     """Give each hyper-parameter of a kernel the curvature along all, if only that was computed."""
     ends = np.cumsum([0, *(len(features.slopes) for features in block.features)])
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
+    for start, end in pairwise(ends):
         if end - start > MOST_SLOPES:
             curvature, own = total[start, start], np.arange(start, end)
             total[own], total[:, own] = 0.0, 0.0
@@ -229,10 +229,8 @@ def _of_kernels(block: Block) -> Matrix:
         between = block.gram(p, q, right, left) - inward[j].T @ carried[i]
         both = np.sum(carried[i][columns[p]] * carried[j][columns[q]].T)
         matrix[i, j] = matrix[j, i] = both + np.sum(between * rest[np.ix_(columns[p], columns[q])])
-    if len(own) < sum(len(features.slopes) for features in block.features):
+    counts = [len(f.slopes) if len(f.slopes) > MOST_SLOPES else 1 for f in block.features]
+    if max(counts) > 1:
         # One derivative along all hyper-parameters of a kernel stands for each of them.
-        counts = [
-            max(1, len(f.slopes) // len(_slopes(f))) for f in block.features for _ in _slopes(f)
-        ]
-        matrix = np.diag(np.repeat(np.diag(matrix), counts))
+        matrix = np.diag(np.repeat(np.diag(matrix), [counts[q] for q, _ in own]))
     return matrix

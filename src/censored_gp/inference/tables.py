@@ -1,10 +1,10 @@
 """Sums over rows by lookup tables: what a role asks of its N rows, at the cost of a few passes.
 
-A kernel k_q distinguishes J_q inputs, often few (the 168 hours of a week), and the features of row n
-are those of its input: phi_q(x_n) = U_q[j_q(n)], with a table U_q of J_q rows and an index j_q. All
-that inference needs of the rows are then sums into tables over the inputs of two kernels. With
-sites (h, Lambda) of f, coefficients A_q of Eq. (4) and T_d[j, j'] = sum of Lambda_d(n) over the rows
-with j_q(n) = j and j_p(n) = j',
+A kernel k_q distinguishes J_q inputs, often few (the 168 hours of a week), and the features of row
+n are those of its input: phi_q(x_n) = U_q[j_q(n)], with a table U_q of J_q rows and an index j_q.
+All that inference needs of the rows are then sums into tables over the inputs of two kernels. With
+sites (h, Lambda) of f, coefficients A_q of Eq. (4) and T_d[j, j'] the sum of Lambda_d(n) over the
+rows with j_q(n) = j and j_p(n) = j',
 
     P_(qi),(pk) = delta + U_q' (sum_d a_{d,q,i} a_{d,p,k} T_d) U_p,
     E_q[f_d] = m_d + sum_q (U_q v_q a_{d,q})[j_q],
@@ -18,7 +18,7 @@ kernel with itself is diagonal, and a table with more entries than rows is kept 
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -64,7 +64,7 @@ def _matrices(
     vector = jnp.concatenate([jnp.ravel(leaf) for leaf in leaves]) if leaves else jnp.zeros(0)
 
     def matrices(vector: Float[Array, "L"]) -> tuple[Array, Array, Array]:
-        parts = [vector[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        parts = [vector[a:b] for a, b in pairwise(ends)]
         shaped = [jnp.exp(p).reshape(np.shape(w)) for p, w in zip(parts, leaves, strict=True)]
         return kernel_blocks(jax.tree.unflatten(structure, shaped), inducing, inputs, jitter)
 
@@ -234,7 +234,7 @@ class Block:
         self.features, self.mixing, self.mean, self.index = features, mixing, mean, index
         self.rank = max(a.shape[1] for a in mixing)
         ends = np.cumsum([0, *(f.phi.shape[1] for f in features)])
-        self.columns = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.columns = [slice(a, b) for a, b in pairwise(ends)]
         self.size, outputs = int(ends[-1]), len(mean)
         self.by_output = outputs <= max(MOST_BY_OUTPUT, self.rank**2)
         kernels = range(len(features))
@@ -321,8 +321,8 @@ class Block:
     def collect(self, rows: slice, residual: ByOutput, sites: Sites, d_variance: ByOutput) -> None:
         """Add what the gradient needs of some rows.
 
-        ``residual`` is h - Lambda E[f] of the sites of f, ``d_variance`` the derivative of the bound
-        in the variances.
+        ``residual`` is h - Lambda E[f] of the sites of f, ``d_variance`` the derivative of the
+        bound in the variances.
         """
         self.d_mean += residual.sum(axis=0)
         self.total += sites.precision.sum(axis=0)
@@ -398,9 +398,7 @@ class Block:
         return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
 
 
-def look_up(
-    part: Kernel | Nugget, inputs: Float[np.ndarray, "N C"], inducing: int = 0
-) -> Lookup:
+def look_up(part: Kernel | Nugget, inputs: Float[np.ndarray, "N C"], inducing: int = 0) -> Lookup:
     """Find the inputs that a kernel distinguishes, padded to a number that other data sets share.
 
     If they are many, each column is divided into `MOST_DISTINCT` equal steps, or `STEPS` times as
@@ -410,7 +408,10 @@ def look_up(
     canonical = canonical_inputs(part.views(inputs.shape[1]), inputs)
     first, index = _distinct(canonical)
     if len(first) > MOST_DISTINCT:
-        low, width = canonical.min(axis=0), np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing)
+        low, width = (
+            canonical.min(axis=0),
+            np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing),
+        )
         place = (canonical - low) / np.where(width > 0.0, width, 1.0)
         _, index = _distinct(np.floor(place))
         order = np.lexsort((np.abs(place % 1.0 - 0.5).sum(axis=1), index))
