@@ -333,19 +333,16 @@ def test_rows_rounded_to_a_grid_are_close(monkeypatch):
 
 
 def test_narrow_cells_need_fewer_nodes():
-    seen = Observations(
-        *(np.repeat(bound, 2, axis=0) for bound in (every_kind().lower, every_kind().upper))
-    )
+    low = np.arange(1.0, 9.0)[:, None]
     for family in (Gaussian(), Poisson(), NegativeBinomial(), Gamma()):
         roles = {p.role: (0,) for p in family.parameters}
-        own = np.abs(seen.lower[:, :1]) + 1.0
-        for upper in (own, np.full_like(own, np.inf)):
-            (part,) = collect_terms(Observations(own, upper), (family,), roles)
-            centre = np.full((len(own), len(part.roles)), 0.3)
+        for upper in (low, np.full_like(low, np.inf)):
+            (part,) = collect_terms(Observations(low, upper), (family,), roles)
+            centre = np.full((len(low), len(part.roles)), 0.3)
             narrow = np.full_like(centre, elbo_module.NARROW**2)
             found = [
                 elbo_module.expected_cells(part, centre, narrow, ("mean",), nodes)
                 for nodes in (elbo_module.NODES_OF_NARROW, 40)
             ]
             for few, many in zip(*map(jax.tree.leaves, found), strict=True):
-                np.testing.assert_allclose(few, many, rtol=1e-8, atol=1e-9)
+                np.testing.assert_allclose(few, many, rtol=1e-6, atol=1e-7)

@@ -105,17 +105,17 @@ def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch
 def test_fits_of_similar_size_share_one_program(monkeypatch):
     traces = []
 
-    def counted(module, name, static=()):
+    def counted(module, name):
         honest = getattr(module, name).__wrapped__
 
         def stage(*arguments):
             traces.append(name)
             return honest(*arguments)
 
-        monkeypatch.setattr(module, name, jax.jit(stage, static_argnums=static))
+        monkeypatch.setattr(module, name, eqx.filter_jit(stage))
 
     counted(tables, "_matrices")
-    counted(elbo, "expected_cells", static=(3, 4))
+    counted(elbo, "expected_cells")
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
     # Exact and censored cells are two kinds.

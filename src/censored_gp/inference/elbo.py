@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -39,7 +38,7 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quadrature import grid
 from censored_gp.likelihoods.special.elementary import safe_sqrt
-from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled_for_arrays, slices
+from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, slices
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.lmc import LMC
 
@@ -345,11 +344,7 @@ class RoleState:
             self.left_out = max(self.left_out, share)
             if nugget is not None:
                 gamma = sites.with_nugget(f, nugget)
-                weight = 1.0 + nugget * sites.precision
-                squared = (sites.linear - sites.precision * f.mean) ** 2
-                squared += sites.precision**2 * f.variance
-                terms = 1.0 / weight - 1.0 + np.log(weight) + nugget * squared / weight**2
-                self.divergence += 0.5 * float(np.sum(terms))
+                self.divergence += sites.nugget_divergence(f, nugget)
             gamma = gamma._replace(variance=gamma.variance + rest)
             found.append(RowMoments(sites, sites_of_f, f, gamma, nugget))
         return found
@@ -362,15 +357,12 @@ class RoleState:
             residual = linear - precision * own.f.mean
             block.collect(rows, residual, own.sites_of_f, d_variance[b])
             if own.nugget is not None:
-                # With S the covariance of the sites' pseudo-observations under the prior, these are
-                # (alpha^2 - S^-1_nn) / 2, where alpha is S^-1 times the residuals, and
-                # (S^-1_nn)^2 / 2.
-                inverse = precision - precision**2 * own.f.variance
+                slope, information = own.sites_of_f.nugget_slope(own.f)
                 index, size = self.lookups[-1].index[rows], self.nugget.shape[1]
-                sums = (self.d_nugget, residual**2 - inverse), (self.nugget_information, inverse**2)
+                sums = (self.d_nugget, slope), (self.nugget_information, information)
                 for total, by_row in sums:
                     for d, column in enumerate(by_row.T):
-                        total[b, :, d] += 0.5 * np.bincount(index, column, size)
+                        total[b, :, d] += np.bincount(index, column, size)
             new = next_sites(own.gamma.mean, d_mean[b], d_variance[b])
             self.target.linear[b, rows], self.target.precision[b, rows] = new
 
@@ -471,12 +463,9 @@ def cell_slopes(
     return total, slopes
 
 
-@partial(compiled_for_arrays, static=("varying",))
+@compiled
 def expected_cells(
-    part: Terms,
-    centre: Float[Array, "K J"],
-    variance: Float[Array, "K J"],
-    varying: tuple[str, ...],
+    part: Terms, centre: ByCell, variance: ByCell, varying: tuple[str, ...], count: int | None
 ) -> tuple[Float[Array, ""], tuple[Float[Array, "K J"], Float[Array, "K J"]]]:
     """Return E_q[log p(y | gamma)] of some cells, and its derivatives in means and variances."""
     points, mass = quadrature({role: role in varying for role in part.roles}, count)(part)

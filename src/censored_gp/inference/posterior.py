@@ -77,6 +77,23 @@ class Sites(NamedTuple):
         rest = jnp.maximum(1.0 - precision * f.variance, LEAST_REST)
         return Moments((f.mean - f.variance * linear) / rest, f.variance / rest + nugget)
 
+    def nugget_divergence(self, f: Moments, nugget: Float[np.ndarray, "..."]) -> float:
+        """Return the expected KL divergence of q(e | f) from the prior of e, over all cells."""
+        weight = 1.0 + nugget * self.precision
+        squared = (self.linear - self.precision * f.mean) ** 2 + self.precision**2 * f.variance
+        terms = 1.0 / weight - 1.0 + np.log(weight) + nugget * squared / weight**2
+        return 0.5 * float(np.sum(terms))
+
+    def nugget_slope(self, f: Moments) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
+        """Return the derivative of log Z in c, and the Fisher information of c, at each cell.
+
+        These are the sites of f. With S the covariance of their pseudo-observations under the prior
+        and alpha = S^-1 times the residuals they are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
+        """
+        alpha = self.linear - self.precision * f.mean
+        inverse = self.precision - self.precision**2 * f.variance
+        return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
+
 
 TrainingSites = Mapping[str, Sites]
 """Sites of the training cells, by role. Only roles with a nugget need them, as noise of one row is
