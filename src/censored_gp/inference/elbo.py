@@ -174,7 +174,7 @@ def log_likelihood_at(
             # A constant is the same at all nodes: what depends on it alone is computed once.
             gamma.append(centre[:, j, None])
         else:
-            gamma.append(centre[:, j, None] + deviation(variance[:, j, None]) * own)
+            gamma.append(centre[:, j, None] + deviation(jnp.asarray(variance[:, j, None])) * own)
     logs = part.log_likelihood(*part.likelihood.theta(*gamma))
     return jnp.broadcast_to(logs, (len(part.row), nodes.shape[-2]))
 
@@ -315,7 +315,8 @@ class RoleState:
         if free.nugget is not None:
             self.bumps = np.asarray(free.nugget.bumps(lookups[-1].inputs))
             self.nugget = np.einsum("nj,bdj->bnd", self.bumps, np.square(free.nugget.size))
-            self.d_nugget, self.nugget_information = np.zeros((2, *self.nugget.shape))
+            self.d_nugget = np.zeros_like(self.nugget)
+            self.nugget_information = np.zeros_like(self.nugget)
         for rows in stretches:
             for b, block in enumerate(self.blocks):
                 block.add(*self._sites(b, rows)[1], rows)

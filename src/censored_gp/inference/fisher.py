@@ -22,6 +22,7 @@ that of a regression on the latent functions, sum_n Lambda_d(n) E[u u'], if thes
 from __future__ import annotations
 
 from itertools import combinations_with_replacement, pairwise
+from typing import Any
 
 import jax
 import numpy as np
@@ -166,11 +167,11 @@ def _turn(
     return turn[..., index].reshape(outputs, -1, len(index))
 
 
-def _slopes(features: Features) -> list[Float[np.ndarray, "J M"]]:
+def _slopes(features: Features) -> list[Any]:
     """Return derivatives of the features: in each hyper-parameter, or one along all of many."""
     slopes = [slope[:2] for slope in features.slopes]
     if len(slopes) > MOST_SLOPES:
-        slopes = [tuple(map(sum, zip(*slopes, strict=True)))]
+        slopes = [tuple(np.sum(parts, axis=0) for parts in zip(*slopes, strict=True))]
     return [features.derivative(*slope) for slope in slopes]
 
 

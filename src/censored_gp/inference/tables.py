@@ -25,17 +25,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.sparse import csr_array
 
 from censored_gp.inference.posterior import Sites, Weights
 from censored_gp.kernels.base import Kernel, canonical_inputs
-from censored_gp.model.compilation import Scalar, bucket, compiled_for_arrays, pad, slices
+from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled_for_arrays, pad, slices
 from censored_gp.model.inducing import Inducing
 from censored_gp.model.lmc import Nugget, kernel_blocks
 
-Matrix = Float[np.ndarray, "J M"]
+POTRF, POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
+Matrix = Float[AnyArray, "J M"]
 ByOutput = Float[np.ndarray, "N D"]
 MOST_BY_OUTPUT = 4
 """Up to this many outputs have tables of their own, as their Fisher information needs them."""
@@ -56,7 +56,7 @@ class Lookup(NamedTuple):
 
 @compiled_for_arrays
 def _matrices(
-    free: Kernel, inducing: Inducing, inputs: Float[Array, "J C"], jitter: Scalar
+    free: Kernel, inducing: Inducing, inputs: Matrix, jitter: Scalar
 ) -> tuple[tuple[Array, Array, Array], list[tuple[Array, Array, Array]]]:
     """Return k(Z, Z), k(Z, x), diag k(x, x), and their derivatives in each free hyper-parameter."""
     leaves, structure = jax.tree.flatten(free)
@@ -82,7 +82,7 @@ class Features:
         found, slopes = _matrices(free, inducing, inputs, np.asarray(jitter))
         gram, cross, diagonal = map(np.asarray, found)
         self.slopes = [tuple(map(np.asarray, slope)) for slope in slopes]
-        factor, failed = dpotrf(gram, lower=1, clean=1)
+        factor, failed = POTRF(gram, lower=1, clean=1)
         if failed:
             factor = np.full_like(factor, np.nan)
         self.factor = factor
@@ -214,7 +214,7 @@ class Pair:
         else:
             where = self.where(rows)
             found = [table[where] for table in self.looked_up]
-        return np.stack(found, axis=1)
+        return np.stack(list(found), axis=1)
 
 
 class Block:
@@ -278,11 +278,11 @@ class Block:
         ):
             by_rank = a.T @ total if self.by_output else total
             linear[: len(by_rank), columns] = by_rank @ features.phi
-        factor, failed = dpotrf(precision, lower=1)
+        factor, failed = POTRF(precision, lower=1)
         if failed:
             factor[:] = np.nan
         log_det = 2.0 * np.sum(np.log(np.diagonal(factor)))
-        inverse, _ = dpotri(factor, lower=1)
+        inverse, _ = POTRI(factor, lower=1)
         covariance = np.tril(inverse) + np.tril(inverse, -1).T
         centre = covariance @ linear.ravel()
         self.weights = Weights(centre, covariance)
@@ -366,7 +366,7 @@ class Block:
         """
         centre, covariance = self.weights
         by_rank = centre.reshape(self.rank, self.size)
-        second_moment = covariance + np.outer(centre, centre)
+        second_moment = np.asarray(covariance + np.outer(centre, centre))
         if self.by_output:
             alone = [pair.sums for pair in self.pairs if pair.diagonal]
             for q, u in enumerate(self.functions):
