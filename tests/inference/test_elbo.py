@@ -1,7 +1,6 @@
 """Cells and their expected log likelihood against plain loops; the bound against the textbook."""
 
 import dataclasses
-import re
 from typing import Any
 
 import equinox as eqx
@@ -11,24 +10,24 @@ import numpy as np
 import pytest
 
 from censored_gp.data.observations import Observations
+from censored_gp.inference import elbo as elbo_module
+from censored_gp.inference import tables
 from censored_gp.inference.elbo import (
-    Totals,
     collect_terms,
     elbo,
     evaluate,
     expected_log_likelihood,
     next_sites,
     quadrature,
-    role_state,
 )
 from censored_gp.inference.fisher import from_vector, to_vector
 from censored_gp.inference.natural import mix_sites, starting_sites
 from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.kernels import RBF, White
-from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
+from censored_gp.likelihoods import Gamma, Gaussian, LogNormal, NegativeBinomial, Poisson
 from censored_gp.likelihoods.quadrature import NODES
 from censored_gp.model.model import Cycle
-from support import dense, small
+from support import dense, gram, small
 from support.quick import quick
 
 JITTER = np.asarray(1e-12)
@@ -40,6 +39,7 @@ CASES = {
 }
 
 
+SMOOTH = {"mean": (RBF(1.5),), "scale": (RBF(2.0),)}
 FAMILIES = (Gaussian(), Poisson(), Gaussian())
 ROLES = {"mean": (0, 1, 2), "scale": (0, 2)}
 
@@ -129,11 +129,9 @@ def test_a_row_without_variance_has_a_slope_of_its_own(nothing):
 
 
 def test_cells_that_pad_the_shape_weigh_nothing():
-    part = collect_terms(every_kind(), FAMILIES, ROLES)[0]
-    real = part.weight > 0
-    assert not np.all(real)
-    names = ("row", "column", "lower", "upper", "weight")
-    cut = dataclasses.replace(part, **{name: getattr(part, name)[real] for name in names})
+    cut = collect_terms(every_kind(), FAMILIES, ROLES)[0]
+    part = cut.padded(8)
+    assert len(cut.row) < len(part.row)
     mean, variance = latent(5)
     varies = {"mean": True, "scale": True}
     compiled = eqx.filter_jit(expected_log_likelihood)
@@ -291,15 +289,60 @@ def test_a_convex_expectation_gives_no_negative_precision():
     np.testing.assert_allclose(sites.linear[0, :, 0], [0.5, 0.5, 4.5])
 
 
-def test_no_batched_lapack_call_is_made():
-    """Blocks and roles side by side must not wait for each other's threads (see linalg)."""
-    task = small.separate()
+TWINS = {
+    **CASES,
+    "left out": lambda: small.scattered(most_inducing=8),
+    "many outputs": lambda: small.many(rank=2),
+    "gamma": lambda: small.make_task((Gamma(), LogNormal()), SMOOTH),
+    "counts": lambda: small.make_task((NegativeBinomial(), Poisson()), SMOOTH, nugget=Cycle()),
+}
+
+
+@pytest.mark.parametrize("case", TWINS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_tables_are_the_dense_twin(case, sparse, monkeypatch):
+    """The bound, its gradient, q and the next sites, with tables dense or sparse, in few passes."""
+    if sparse:
+        monkeypatch.setattr(tables, "SPARSE", 0)
+        monkeypatch.setattr(elbo_module, "CELLS_AT_A_TIME", 14)
+        monkeypatch.setattr(elbo_module, "LEAST_ROWS", 7)
+    task = TWINS[case]()
     problem, free = task.problem(task.model), small.free_parameters(task)
-    sites = starting_sites(free, problem)
-    program = jax.jit(role_state.__wrapped__).lower(
-        Totals(0.0, 0.0),
-        free["mean"],
-        sites["mean"],
-        (problem.inducing["mean"], problem.inputs, JITTER),
-    )
-    assert set(re.findall(r'num_batch_dims = "(\d+)"', program.as_text())) == {"0"}
+    sites = some_sites(task, problem)
+    found, twin = (way(free, sites, problem, 1e-9) for way in (evaluate, gram.evaluate))
+    np.testing.assert_allclose(found.elbo, twin.elbo, rtol=1e-10)
+    gradient = to_vector(twin.gradient)
+    np.testing.assert_allclose(to_vector(found.gradient), gradient, atol=1e-8 * abs(gradient).max())
+    for role, own in twin.target.items():
+        for mine, theirs in zip(found.target[role], own, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(found.weights[role].mean, twin.weights[role].mean, atol=1e-7)
+
+
+def test_rows_rounded_to_a_grid_are_close(monkeypatch):
+    """Distinct inputs beyond a number are rounded; the bound moves by little."""
+    task = small.scattered(rows=60)
+    free, exact = small.free_parameters(task), task.problem(task.model)
+    monkeypatch.setattr(tables, "MOST_DISTINCT", 50)
+    monkeypatch.setattr(tables, "STEPS", 1)
+    rounded = task.problem(task.model)
+    assert len(np.unique(rounded.lookups["mean"][0].index)) < 60
+    bounds = [settle(free, problem)[0].elbo for problem in (exact, rounded)]
+    np.testing.assert_allclose(bounds[0], bounds[1], atol=2.0)
+    assert bounds[0] != bounds[1]
+
+
+def test_narrow_cells_need_fewer_nodes():
+    low = np.arange(1.0, 9.0)[:, None]
+    for family in (Gaussian(), Poisson(), NegativeBinomial(), Gamma()):
+        roles = {p.role: (0,) for p in family.parameters}
+        for upper in (low, np.full_like(low, np.inf)):
+            (part,) = collect_terms(Observations(low, upper), (family,), roles)
+            centre = np.full((len(low), len(part.roles)), 0.3)
+            narrow = np.full_like(centre, elbo_module.NARROW**2)
+            found = [
+                elbo_module.expected_cells(part, centre, narrow, ("mean",), nodes)
+                for nodes in (elbo_module.NODES_OF_NARROW, 40)
+            ]
+            for few, many in zip(*map(jax.tree.leaves, found), strict=True):
+                np.testing.assert_allclose(few, many, rtol=1e-6, atol=1e-7)

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp.inference import fisher
+from censored_gp.inference import fisher, tables
 from censored_gp.inference.elbo import evaluate
-from censored_gp.inference.fisher import fisher_information, from_vector, to_vector
+from censored_gp.inference.fisher import fisher_information, from_vector, to_dense, to_vector
 from censored_gp.inference.natural import (
     LEAST_DAMPING,
     LONGEST_STEP,
@@ -83,8 +83,8 @@ def found_and_expected(task):
 
 def gradient_and_information(free, sites, problem):
     found = evaluate(free, sites, problem, JITTER)
-    matrix = fisher_information(free, sites, found, problem, JITTER)
-    return to_vector(found.gradient), matrix
+    gradient = to_vector(found.gradient)
+    return gradient, to_dense(fisher_information(free, found), len(gradient))
 
 
 @pytest.mark.parametrize(
@@ -137,22 +137,44 @@ def test_many_lengthscales_share_the_curvature_along_all_of_them():
         np.testing.assert_allclose(found[np.ix_(own, own)], together * np.eye(3), rtol=1e-5)
 
 
-@pytest.mark.slow
-def test_without_pairs_of_outputs_every_output_keeps_its_own(monkeypatch):
-    _, whole, _ = found_and_expected(CASES["rank one"]())
-    monkeypatch.setattr(fisher, "MOST_COUPLED", 1)
-    jax.clear_caches()  # shapes are the same, so the old program would be found again
-    free, own, _ = found_and_expected(CASES["rank one"]())
-    places = from_vector(np.arange(len(own)), free)
-    mixing = np.asarray(places["mean"].mixing[0]).astype(int).ravel()
-    np.testing.assert_allclose(own[mixing, mixing], whole[mixing, mixing], rtol=1e-9)
-    assert own[mixing[0], mixing[1]] == 0.0 != whole[mixing[0], mixing[1]]
+def test_of_many_outputs_kernels_have_the_information_of_few(monkeypatch):
+    """And the coefficients of one output that of a regression on the latent functions."""
+    task = small.many(rank=1)
+    problem, free = task.problem(task.model), small.free_parameters(task)
+    found = evaluate(free, starting_sites(free, problem), problem, JITTER)
+    count = len(to_vector(free))
+    blockwise = to_dense(fisher_information(free, found), count)
+    places = from_vector(np.arange(count), free)["mean"]
+    block = found.states["mean"].blocks[0]
+    assert not block.by_output
+    whole = dense_information(free, found, problem, monkeypatch)
+    own = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(places.kernels)]).astype(int)
+    kernels = np.ix_(own, own)
+    np.testing.assert_allclose(blockwise[kernels], whole[kernels], rtol=1e-6)
+    rows, precision = slice(0, len(problem.inputs)), starting_sites(free, problem)["mean"].precision
+    means = np.hstack([*block.latent(rows), np.ones((rows.stop, 1))])
+    for d in range(6):
+        index = np.array([*(a[0, d, 0] for a in places.mixing), places.mean[0, d]]).astype(int)
+        least = means.T @ (precision[0, :, d, None] * means)
+        own = blockwise[np.ix_(index, index)]
+        np.testing.assert_allclose(own[-1], least[-1], rtol=1e-8)
+        # The latent functions are uncertain: their second moments exceed the squared means.
+        assert np.all(np.linalg.eigvalsh(own - least) > -1e-8)
+
+
+def dense_information(free, found, problem, monkeypatch):
+    """The information with that of pairs of outputs, however many."""
+    monkeypatch.setattr(fisher, "MOST_COUPLED", 10)
+    monkeypatch.setattr(tables, "MOST_BY_OUTPUT", 10)
+    again = evaluate(free, starting_sites(free, problem), problem, JITTER)
+    return to_dense(fisher_information(free, again), len(to_vector(free)))
 
 
 def test_a_step_goes_uphill_and_not_too_far():
     task = CASES["coupled"]()
     problem, free = task.problem(task.model), jax.tree.map(np.asarray, small.free_parameters(task))
-    gradient, known = gradient_and_information(free, starting_sites(free, problem), problem)
+    found = evaluate(free, starting_sites(free, problem), problem, JITTER)
+    gradient, known = to_vector(found.gradient), fisher_information(free, found)
     step = newton_step(free, gradient, known, LEAST_DAMPING)
     assert gradient @ step.change > step.promised > 0
     assert np.abs(step.change).max() <= LONGEST_STEP

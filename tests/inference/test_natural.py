@@ -11,7 +11,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from censored_gp.inference import elbo, natural
+from censored_gp.inference import elbo, natural, tables
 from censored_gp.inference.natural import NaturalSettings, Optimizer
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
@@ -105,22 +105,21 @@ def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch
 def test_fits_of_similar_size_share_one_program(monkeypatch):
     traces = []
 
-    def counted(name, static=()):
-        honest = getattr(elbo, name).__wrapped__
+    def counted(module, name):
+        honest = getattr(module, name).__wrapped__
 
         def stage(*arguments):
             traces.append(name)
             return honest(*arguments)
 
-        monkeypatch.setattr(elbo, name, jax.jit(stage, static_argnums=static))
+        monkeypatch.setattr(module, name, eqx.filter_jit(stage))
 
-    counted("role_state")
-    counted("role_ascent")
-    counted("add_cells", static=(4,))
+    counted(tables, "_matrices")
+    counted(elbo, "expected_cells")
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
     # Exact and censored cells are two kinds.
-    assert sorted(traces) == ["add_cells", "add_cells", "role_ascent", "role_state"]
+    assert sorted(traces) == ["_matrices", "expected_cells", "expected_cells"]
 
 
 def test_the_hosts_precision_is_left_alone():

@@ -243,7 +243,7 @@ def test_slope_is_that_of_the_evidence_of_one_cell():
     own = SITES.marginal(variance(c))
     after = 1 / (1 / k + own.precision.item())
     q = Moments(variance(after * (m / k + own.linear.item())), variance(after))
-    slope, information = SITES.nugget_slope(q, variance(c))
+    slope, information = own.nugget_slope(q)
     step = 1e-5
     np.testing.assert_allclose(slope, (evidence(c + step) - evidence(c - step)) / (2 * step), 1e-6)
     np.testing.assert_allclose(information, 0.5 / (k + c + 1 / precision) ** 2)

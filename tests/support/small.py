@@ -28,6 +28,8 @@ def outputs(likelihoods, x, seed):
             columns.append(rng.poisson(np.exp(1 + latent)))
         elif isinstance(likelihood, NegativeBinomial):
             columns.append(rng.poisson(np.exp(2 + latent) * rng.gamma(4, 1 / 4, len(x))))
+        else:
+            columns.append(np.exp(latent) * rng.gamma(4, 1 / 4, len(x)))
     return np.stack(columns, axis=1).astype(float)
 
 
@@ -86,6 +88,12 @@ def deficient(**changes):
     """Two Gaussians that are multiples of one function: K of Eq. (5) has half the full rank."""
     kernels = {"mean": (RBF(1.5),), "scale": ()}
     return make_task((Gaussian(), Gaussian()), kernels, rank=1, **changes)
+
+
+def many(**changes):
+    """Six Gaussians: more outputs than have tables of their own."""
+    kernels = {"mean": (RBF(1.5), Periodic(4.0, 1.0)), "scale": ()}
+    return make_task((Gaussian(),) * 6, kernels, missing=0.2, **changes)
 
 
 def single(likelihood, **changes):

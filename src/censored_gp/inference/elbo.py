@@ -12,12 +12,14 @@ The engine ``natural`` holds q as Gaussian sites over the whitened weights v of 
     P = I + sum_d Psi_d' diag(Lambda_d) Psi_d,      b = sum_d Psi_d' (h_d - Lambda_d m_d),
     q(v) = N(P^-1 b, P^-1),      gamma_d = m_d + Psi_d v,      Psi_d = Phi * loading_d,
 
-and :func:`evaluate` returns the ELBO, its gradient in the hyper-parameters and the next sites. A
-nugget is integrated out of the sites first, and has a divergence of its own (see `posterior`).
+and :func:`evaluate` returns the ELBO, its gradient in the hyper-parameters and the next sites, from
+sums over the rows (see `tables`). A nugget is integrated out of the sites first, and has a
+divergence of its own (see `posterior`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from itertools import product
 from typing import NamedTuple
@@ -30,22 +32,34 @@ from jaxtyping import Array, Float, Int
 
 from censored_gp.data.observations import Observations
 from censored_gp.data.validation import to_support
-from censored_gp.inference.posterior import ByBlock, Moments, Sites, Weights, blocked, flat
+from censored_gp.inference.posterior import ByBlock, Moments, Sites, Weights
+from censored_gp.inference.tables import Block, Features, Lookup
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quadrature import grid
 from censored_gp.likelihoods.special.elementary import safe_sqrt
-from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, compiled_for_arrays
+from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, slices
 from censored_gp.model.inducing import InducingInputs
-from censored_gp.model.linalg import cholesky, inverse_of_product
-from censored_gp.model.lmc import LMC, Geometry, Where, from_free, geometry
+from censored_gp.model.lmc import LMC
 
 NO_VARIANCE = 1e-20
 """A latent variance not above this counts as zero, as its derivative would be lost in rounding."""
+CELLS_OF_A_PROGRAM = 4096
+"""A compiled program takes at most this many cells at a time, which caches can hold."""
+CELLS_AT_A_TIME = 2**18
+"""A pass over the rows takes about this many cells at a time."""
+NARROW = 0.4
+"""Latent deviations up to this leave log likelihoods so smooth that fewer nodes are as exact."""
+NODES_OF_NARROW = 10
+"""Nodes of cells with narrow q, in fits that take more than one program's cells."""
+LEAST_ROWS = 1024
+"""A pass takes at least this many rows at a time."""
 Roles = dict[str, LMC]
 """The hyper-parameters of every role."""
 SideBySide = Float[AnyArray, "N O"]
 """One number for each row and output of a role, the outputs of all blocks side by side."""
+ByCell = Float[AnyArray, "K J"]
+"""One number for each cell and parameter of its likelihood."""
 ByRole = Mapping[str, SideBySide]
 Pair = tuple[ByRole, ByRole]
 """Means and variances, or the derivatives in them."""
@@ -78,6 +92,24 @@ class Terms(eqx.Module):
         lower, upper = jnp.asarray(self.lower)[:, None], jnp.asarray(self.upper)[:, None]
         return self.likelihood.log_likelihood(lower, upper, *theta, kind=self.kind)
 
+    @property
+    def program_size(self) -> int:
+        """How many cells a compiled program takes at a time.
+
+        How many cells are censored is chance: it must not decide what is compiled.
+        """
+        calls = -(-len(self.row) // CELLS_OF_A_PROGRAM)
+        return bucket(-(-len(self.row) // calls), "cells")
+
+    def padded(self, size: int, start: int = 0, stop: int | None = None) -> Terms:
+        """Return some of the cells, padded to a size by weightless copies of the first."""
+        count = (len(self.row) if stop is None else stop) - start
+        index = np.full(size, start)
+        index[:count] += np.arange(count)
+        weight = np.where(np.arange(size) < count, self.weight[index], 0.0)
+        own = self.row[index], self.column[index], self.lower[index], self.upper[index], weight
+        return Terms(*own, self.likelihood, self.roles, self.kind)
+
     def gather(self, by_role: ByRole) -> Float[Array, "K J"]:
         """Pick the values of each cell's parameters out of one array for each role."""
         picked = [by_role[r][self.row, self.column[:, j]] for j, r in enumerate(self.roles)]
@@ -89,10 +121,7 @@ def collect_terms(
     likelihoods: tuple[Likelihood, ...],
     role_outputs: dict[str, tuple[int, ...]],
 ) -> tuple[Terms, ...]:
-    """Sort the observed cells by likelihood and kind; missing cells are left out.
-
-    Every list is padded by repeating its first cell.
-    """
+    """Sort the observed cells by likelihood and kind, in the order of their rows."""
     found, seen = [], to_support(observations, likelihoods)
     masks = {
         "exact": seen.is_exact,
@@ -105,15 +134,11 @@ def collect_terms(
         rows, outputs = np.nonzero(mask & np.array([other == family for other in likelihoods]))
         if not len(rows):
             continue
-        # How many cells are censored is chance: it must not decide what is compiled.
-        room = bucket(len(rows), "cells") - len(rows)
-        weight = np.concatenate([np.ones(len(rows)), np.zeros(room)])
-        rows, outputs = (np.concatenate([v, np.repeat(v[:1], room)]) for v in (rows, outputs))
         likelihood = PartialCount(family) if kind == "share" else family
         roles = tuple(parameter.role for parameter in likelihood.parameters)
         column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
         bounds = seen.lower[rows, outputs], seen.upper[rows, outputs]
-        found.append(Terms(rows, column, *bounds, weight, likelihood, roles, kind))
+        found.append(Terms(rows, column, *bounds, np.ones(len(rows)), likelihood, roles, kind))
     return tuple(found)
 
 
@@ -125,24 +150,33 @@ def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return safe_sqrt(jnp.where(variance > NO_VARIANCE, variance, 0.0))
 
 
-def quadrature(varies: dict[str, bool]) -> Nodes:
-    """Return Gauss-Hermite nodes for the parameters of the roles that vary."""
+def quadrature(varies: dict[str, bool], count: int | None = None) -> Nodes:
+    """Return Gauss-Hermite nodes of the roles that vary; ``count`` is that of a single one."""
 
     def nodes(part: Terms) -> tuple[Float[np.ndarray, "S J"], Float[np.ndarray, "S"]]:
         varying = tuple(varies[role] for role in part.roles)
-        return grid(varying, part.likelihood.product_nodes if sum(varying) > 1 else None)
+        return grid(varying, part.likelihood.product_nodes if sum(varying) > 1 else count)
 
     return nodes
 
 
 def log_likelihood_at(
-    part: Terms, mean: ByRole, variance: ByRole, nodes: Float[AnyArray, "... S J"]
+    part: Terms,
+    centre: ByCell,
+    variance: ByCell,
+    nodes: Float[AnyArray, "... S J"],
 ) -> Float[Array, "K S"]:
-    """Return log p(y | gamma) of every cell at gamma = mean + deviation * nodes."""
-    centre, spread = part.gather(mean), deviation(part.gather(variance))
-    gamma = centre[:, None, :] + spread[:, None, :] * nodes
-    theta = part.likelihood.theta(*jnp.moveaxis(gamma, 2, 0))
-    return part.log_likelihood(*theta)
+    """Return log p(y | gamma) of every cell at gamma = centre + deviation * nodes."""
+    gamma = []
+    for j in range(len(part.roles)):
+        own = nodes[..., j]
+        if isinstance(own, np.ndarray) and not own.any():
+            # A constant is the same at all nodes: what depends on it alone is computed once.
+            gamma.append(centre[:, j, None])
+        else:
+            gamma.append(centre[:, j, None] + deviation(jnp.asarray(variance[:, j, None])) * own)
+    logs = part.log_likelihood(*part.likelihood.theta(*gamma))
+    return jnp.broadcast_to(logs, (len(part.row), nodes.shape[-2]))
 
 
 def log_likelihood(terms: tuple[Terms, ...], latent: ByRole) -> Float[Array, ""]:
@@ -161,7 +195,7 @@ def expected_log_likelihood(
     total = jnp.zeros(())
     for part in terms:
         points, mass = nodes(part)
-        logs = log_likelihood_at(part, mean, variance, points)
+        logs = log_likelihood_at(part, part.gather(mean), part.gather(variance), points)
         total += jnp.sum(part.weight * (logs @ mass))
     return total
 
@@ -174,18 +208,19 @@ def elbo(
 
 
 class Problem(eqx.Module):
-    """The data of a fit as arrays: inputs, inducing inputs, cells.
+    """The data of a fit as arrays: inputs, inducing inputs, distinct inputs, cells.
 
     Attributes
     ----------
-    rows
-        How many rows are real; the others only pad the shape.
+    lookups
+        The distinct inputs of each kernel of a role and which of them each row has; those of the
+        nugget come last.
     """
 
     inputs: Float[np.ndarray, "N C"]
     inducing: dict[str, InducingInputs]
+    lookups: dict[str, tuple[Lookup, ...]]
     terms: tuple[Terms, ...]
-    rows: Int[np.ndarray, ""]
 
     @property
     def inducing_size(self) -> int:
@@ -196,6 +231,12 @@ class Problem(eqx.Module):
     def cells(self) -> float:
         """The number of observed cells."""
         return float(sum(np.sum(part.weight) for part in self.terms))
+
+    @property
+    def stretches(self) -> list[slice]:
+        """The slices of rows that a pass takes at a time."""
+        outputs = 1 + max(int(part.column.max(initial=0)) for part in self.terms)
+        return slices(len(self.inputs), max(LEAST_ROWS, CELLS_AT_A_TIME // outputs))
 
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""
@@ -208,196 +249,232 @@ class Evaluation(NamedTuple):
 
     Attributes
     ----------
-    left_out
-        Largest share of a role's prior variance that its features leave out.
+    states
+        q of every role that varies, with the tables it was computed from.
     scores
         Squared derivatives in the means of the roles without kernels, summed over rows: as these
         are independent draws of the score, its empirical Fisher information.
-    nuggets
-        Fisher information of the nuggets, of the roles that have some.
     """
 
-    elbo: Scalar
+    elbo: float
     gradient: Roles
     target: dict[str, Sites]
-    weights: dict[str, Weights]
-    left_out: Scalar
-    scores: dict[str, Float[AnyArray, "B D"]]
-    nuggets: dict[str, Float[Array, "B D J J"]]
+    states: dict[str, RoleState]
+    scores: dict[str, Float[np.ndarray, "B D"]]
+
+    @property
+    def weights(self) -> dict[str, Weights]:
+        """q(v) of every role that varies."""
+        return {role: state.weights for role, state in self.states.items()}
+
+    @property
+    def left_out(self) -> float:
+        """The largest share of a role's prior variance that its features leave out."""
+        return max((state.left_out for state in self.states.values()), default=0.0)
 
 
-class Totals(NamedTuple):
-    """The bound as far as it is computed, and the largest share that features leave out."""
+class RowMoments(NamedTuple):
+    """Some rows of one block: sites of gamma and of f, moments of f and of gamma = f + e + nugget.
 
-    bound: Scalar
-    left_out: Scalar
-
-
-class RoleState(NamedTuple):
-    """q of one role at given sites, and what the gradient in its hyper-parameters is made of.
-
-    Attributes
-    ----------
-    cotangent
-        Derivative of log Z in the geometry; that in ``left_out`` comes from the cells.
-    pull
-        Turns a derivative in the geometry into one in the free hyper-parameters.
-    nugget
-        Fisher information of the nuggets.
+    ``rest`` is the variance of e, that features leave out; ``nugget`` that of the nugget.
     """
 
-    weights: Weights
-    mean: Float[Array, "N O"]
-    variance: Float[Array, "N O"]
-    cotangent: Geometry
-    pull: Callable[[Geometry], tuple[LMC, ...]]
-    nugget: Float[Array, "B D J J"] | None = None
+    sites: Sites
+    sites_of_f: Sites
+    f: Moments
+    gamma: Moments
+    nugget: Float[np.ndarray, "n D"] | None
 
 
-def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: Scalar) -> Evaluation:
-    """Return the ELBO with its gradient in the free hyper-parameters, and the next sites.
-
-    Its stages are compiled one by one. What takes long to compile depends on little: the cells on
-    their likelihood and number alone, a role on its own kernels and inducing inputs alone. Models
-    that differ elsewhere share these programs.
-    """
-    totals = Totals(np.zeros(()), np.zeros(()))
-    states: dict[str, RoleState] = {}
-    mean, variance = {}, {}
-    for role, lmc in free.items():
-        if lmc.varies:
-            where = problem.inducing[role], problem.inputs, jitter
-            totals, states[role] = role_state(totals, lmc, sites[role], where)
-            mean[role], variance[role] = states[role].mean, states[role].variance
-        else:
-            rows = (len(problem.inputs), lmc.mean.size)
-            mean[role] = np.broadcast_to(np.reshape(lmc.mean, (1, -1)), rows)
-            variance[role] = np.ones(rows)  # has no effect
-    zeros = {role: np.zeros(level.shape) for role, level in mean.items()}
-    bound, slopes = totals.bound, (zeros, zeros)
-    for part in problem.terms:
-        bound, slopes = add_cells(bound, slopes, part, (mean, variance), tuple(states))
-    gradient, target, scores = {}, {}, {}
-    for role, lmc in free.items():
-        d_mean, d_variance = slopes[0][role], slopes[1][role]
-        if role in states:
-            gradient[role], target[role] = role_ascent(states[role], d_mean, d_variance)
-        else:
-            gradient[role], scores[role] = constant_ascent(lmc, d_mean)
-    weights = {role: state.weights for role, state in states.items()}
-    nuggets = {role: state.nugget for role, state in states.items() if state.nugget is not None}
-    return Evaluation(bound, gradient, target, weights, totals.left_out, scores, nuggets)
-
-
-@compiled_for_arrays
-def role_state(totals: Totals, free: LMC, sites: Sites, where: Where) -> tuple[Totals, RoleState]:
-    """Compute q of a role that varies from its sites, and subtract its divergence from the bound.
+class RoleState:
+    """q of one role that varies, at given sites, and the derivatives in its hyper-parameters.
 
     The gradient is that of the conjugate surrogate log Z = log of the integral of the sites under
-    the prior, which is the gradient of the ELBO itself when the sites have converged; its adjoint
-    is closed, d log Z / dP = -(P^-1 + v v') / 2 and d log Z / db = v, so neither a Cholesky factor
-    nor an inverse is differentiated.
+    the prior, which is the gradient of the ELBO itself when the sites have converged.
     """
-    inducing, inputs, jitter = where[0], jnp.asarray(where[1]), where[2]
-    shape, pull = jax.vjp(lambda f: geometry(from_free(f), inducing, inputs, jitter), free)
-    sites_of_f = sites.marginal(shape.nugget)
-    weights, divergence = solve_weights(shape, sites_of_f)
-    gamma, cotangent = weights.marginals(shape), surrogate_cotangent(shape, weights, sites_of_f)
-    information = None
-    if free.nugget is not None and shape.nugget is not None:
-        f = gamma._replace(variance=gamma.variance - shape.left_out)
-        slope, information_of_rows = sites.nugget_slope(f, shape.nugget)
-        cotangent = cotangent._replace(nugget=slope)
-        information = free.nugget.information(inputs, information_of_rows)
-        divergence = divergence + sites.nugget_divergence(f, shape.nugget)
-        mean, variance = sites.with_nugget(f, shape.nugget)
-        gamma = Moments(mean, variance + shape.left_out)
-    left_out = jnp.maximum(totals.left_out, largest_share_left_out(shape))
-    mean, variance = map(flat, gamma)
-    state = RoleState(weights, mean, variance, cotangent, pull, information)
-    return Totals(totals.bound - divergence, left_out), state
+
+    def __init__(
+        self,
+        free: LMC,
+        sites: Sites,
+        inducing: InducingInputs,
+        lookups: tuple[Lookup, ...],
+        stretches: list[slice],
+        jitter: float,
+    ) -> None:
+        self.free, self.sites, self.lookups = free, sites, lookups
+        kernels, index = range(len(free.kernels)), [lookup.index for lookup in lookups]
+        self.blocks = []
+        for b, mean in enumerate(np.asarray(free.mean)):
+            own = [jax.tree.map(lambda leaf: leaf[b], kernel) for kernel in free.kernels]  # noqa: B023
+            features = [Features(own[q], inducing[q], lookups[q].inputs, jitter) for q in kernels]
+            mixing = [np.asarray(a)[b] for a in free.mixing]
+            self.blocks.append(Block(features, mixing, mean, index[: len(kernels)]))
+        self.divergence, self.left_out = 0.0, 0.0
+        self.target = Sites(*(np.empty(np.shape(part)) for part in sites))
+        if free.nugget is not None:
+            self.bumps = np.asarray(free.nugget.bumps(lookups[-1].inputs))
+            self.nugget = np.einsum("nj,bdj->bnd", self.bumps, np.square(free.nugget.size))
+            self.d_nugget = np.zeros_like(self.nugget)
+            self.nugget_information = np.zeros_like(self.nugget)
+        for rows in stretches:
+            for b, block in enumerate(self.blocks):
+                block.add(*self._sites(b, rows)[1], rows)
+        self.divergence += sum(block.solve() for block in self.blocks)
+
+    @property
+    def weights(self) -> Weights:
+        """q(v), block by block."""
+        return Weights(*map(np.stack, zip(*(block.weights for block in self.blocks), strict=True)))
+
+    def _sites(self, b: int, rows: slice) -> tuple[Sites, Sites, Float[np.ndarray, "n D"] | None]:
+        """Return the sites of gamma and of f at some rows, and the variance of the nugget."""
+        sites = Sites(self.sites.linear[b, rows], self.sites.precision[b, rows])
+        if self.free.nugget is None:
+            return sites, sites, None
+        nugget = self.nugget[b, self.lookups[-1].index[rows]]
+        return sites, sites.marginal(nugget), nugget
+
+    def marginals(self, rows: slice) -> list[RowMoments]:
+        """Return the moments of f and gamma at some rows, block by block; add to the divergence."""
+        found = []
+        for b, block in enumerate(self.blocks):
+            sites, sites_of_f, nugget = self._sites(b, rows)
+            mean, variance, rest, share = block.marginals(rows)
+            f = gamma = Moments(mean, variance)
+            self.left_out = max(self.left_out, share)
+            if nugget is not None:
+                gamma = sites.with_nugget(f, nugget)
+                self.divergence += sites.nugget_divergence(f, nugget)
+            gamma = gamma._replace(variance=gamma.variance + rest)
+            found.append(RowMoments(sites, sites_of_f, f, gamma, nugget))
+        return found
+
+    def ascend(self, rows: slice, moments: list[RowMoments], slopes: Moments) -> None:
+        """Add some rows to the gradient, and compute their next sites, from dE/dm and dE/dV."""
+        d_mean, d_variance = (np.split(slope, len(self.blocks), axis=1) for slope in slopes)
+        for b, (block, own) in enumerate(zip(self.blocks, moments, strict=True)):
+            linear, precision = own.sites_of_f
+            residual = linear - precision * own.f.mean
+            block.collect(rows, residual, own.sites_of_f, d_variance[b])
+            if own.nugget is not None:
+                slope, information = own.sites_of_f.nugget_slope(own.f)
+                index, size = self.lookups[-1].index[rows], self.nugget.shape[1]
+                sums = (self.d_nugget, slope), (self.nugget_information, information)
+                for total, by_row in sums:
+                    for d, column in enumerate(by_row.T):
+                        total[b, :, d] += np.bincount(index, column, size)
+            new = next_sites(own.gamma.mean, d_mean[b], d_variance[b])
+            self.target.linear[b, rows], self.target.precision[b, rows] = new
+
+    def gradient(self) -> LMC:
+        """Return the gradient in the free hyper-parameters, once all rows are in."""
+        kernels, mixing, mean = zip(*(block.gradient() for block in self.blocks), strict=True)
+        d_kernels = []
+        for q, kernel in enumerate(self.free.kernels):
+            leaves, structure = jax.tree.flatten(kernel)
+            by_block = np.array([own[q] for own in kernels])
+            ends = np.cumsum([np.size(leaf[0]) for leaf in leaves])[:-1]
+            parts = zip(np.split(by_block, ends, axis=1), leaves, strict=True) if leaves else ()
+            shaped = [part.reshape(np.shape(leaf)) for part, leaf in parts]
+            d_kernels.append(jax.tree.unflatten(structure, shaped))
+        nugget = self.free.nugget
+        if nugget is not None:
+            size = (
+                2.0 * np.asarray(nugget.size) * np.einsum("bnd,nj->bdj", self.d_nugget, self.bumps)
+            )
+            nugget = dataclasses.replace(nugget, size=size)
+        d_mixing = tuple(map(np.stack, zip(*mixing, strict=True)))
+        return dataclasses.replace(
+            self.free, kernels=tuple(d_kernels), mixing=d_mixing, mean=np.stack(mean), nugget=nugget
+        )
+
+
+def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: float) -> Evaluation:
+    """Return the ELBO with its gradient in the free hyper-parameters, and the next sites.
+
+    JAX computes kernels and likelihoods, whose programs are small and shared by models that differ
+    elsewhere; sums over rows and linear algebra are numpy's.
+    """
+    stretches = problem.stretches
+    states = {
+        role: RoleState(
+            lmc, sites[role], problem.inducing[role], problem.lookups[role], stretches, jitter
+        )
+        for role, lmc in free.items()
+        if lmc.varies
+    }
+    bound = 0.0
+    d_mean = {role: np.zeros(np.shape(lmc.mean)) for role, lmc in free.items()}
+    scores = {role: np.zeros(np.shape(lmc.mean)) for role, lmc in free.items() if not lmc.varies}
+    for rows in stretches:
+        moments = {role: state.marginals(rows) for role, state in states.items()}
+        mean, variance = {}, {}
+        for role, lmc in free.items():
+            if role in states:
+                gammas = zip(*(own.gamma for own in moments[role]), strict=True)
+                mean[role], variance[role] = (np.concatenate(parts, axis=1) for parts in gammas)
+            else:
+                size = rows.stop - rows.start, lmc.mean.size
+                mean[role] = np.broadcast_to(np.reshape(lmc.mean, (1, -1)), size)
+                variance[role] = np.zeros(size)
+        value, slopes = cell_slopes(problem.terms, rows, mean, variance, tuple(states))
+        bound += value
+        for role, slope in slopes.items():
+            if role in states:
+                states[role].ascend(rows, moments[role], slope)
+            else:
+                d_mean[role] += slope.mean.sum(axis=0).reshape(d_mean[role].shape)
+                scores[role] += np.sum(slope.mean**2, axis=0).reshape(d_mean[role].shape)
+    bound -= sum(state.divergence for state in states.values())
+    gradient = {
+        role: states[role].gradient()
+        if role in states
+        else dataclasses.replace(lmc, mean=d_mean[role])
+        for role, lmc in free.items()
+    }
+    target = {role: state.target for role, state in states.items()}
+    return Evaluation(bound, gradient, target, states, scores)
+
+
+def cell_slopes(
+    terms: tuple[Terms, ...], rows: slice, mean: ByRole, variance: ByRole, varying: tuple[str, ...]
+) -> tuple[float, dict[str, Moments]]:
+    """Return E_q[log p(y | gamma)] of the cells of some rows, and dE/dm, dE/dV by role."""
+    total, slopes = 0.0, {role: Moments(*np.zeros((2, *m.shape))) for role, m in mean.items()}
+    for part in terms:
+        first, last = np.searchsorted(part.row, (rows.start, rows.stop))
+        for start in range(first, last, part.program_size):
+            stop = min(start + part.program_size, last)
+            own = part.padded(part.program_size, start, stop)
+            at = [
+                (role, own.row - rows.start, own.column[:, j]) for j, role in enumerate(own.roles)
+            ]
+            centre = np.stack([mean[role][row, column] for role, row, column in at], axis=1)
+            spread = np.stack([variance[role][row, column] for role, row, column in at], axis=1)
+            many = len(part.row) > CELLS_OF_A_PROGRAM
+            nodes = NODES_OF_NARROW if many and spread.max() < NARROW**2 else None
+            value, (d_mean, d_variance) = expected_cells(own, centre, spread, varying, nodes)
+            d_mean, d_variance = np.asarray(d_mean), np.asarray(d_variance)
+            total, count = total + float(value), stop - start
+            for j, (role, row, column) in enumerate(at):
+                where = row[:count], column[:count]
+                slopes[role].mean[where] = d_mean[:count, j]
+                slopes[role].variance[where] = d_variance[:count, j]
+    return total, slopes
 
 
 @compiled
-def add_cells(
-    bound: Scalar, slopes: Pair, part: Terms, moments: Pair, varying: tuple[str, ...]
-) -> tuple[Float[Array, ""], Pair]:
-    """Add the expected log likelihood of some cells to the bound, and dE/dm, dE/dV to slopes."""
-    nodes = quadrature({role: role in varying for role in moments[0]})
-    gradient_of_elbo = jax.value_and_grad(elbo, argnums=(1, 2))
-    value, gradient = gradient_of_elbo((part,), *moments, nodes, -jnp.asarray(bound))
-    return value, jax.tree.map(jnp.add, slopes, gradient)
+def expected_cells(
+    part: Terms, centre: ByCell, variance: ByCell, varying: tuple[str, ...], count: int | None
+) -> tuple[Float[Array, ""], tuple[Float[Array, "K J"], Float[Array, "K J"]]]:
+    """Return E_q[log p(y | gamma)] of some cells, and its derivatives in means and variances."""
+    points, mass = quadrature({role: role in varying for role in part.roles}, count)(part)
 
+    def expected(centre: ByCell, variance: ByCell) -> Float[Array, ""]:
+        return jnp.sum(part.weight * (log_likelihood_at(part, centre, variance, points) @ mass))
 
-@compiled_for_arrays
-def role_ascent(state: RoleState, d_mean: SideBySide, d_variance: SideBySide) -> tuple[LMC, Sites]:
-    """Return the gradient in a role's free hyper-parameters, and its next sites."""
-    blocks = len(state.cotangent.phi)
-    d_mean, d_variance = blocked(d_mean, blocks), blocked(d_variance, blocks)
-    gradient = state.pull(state.cotangent._replace(left_out=d_variance))[0]
-    return gradient, next_sites(blocked(state.mean, blocks), d_mean, d_variance)
-
-
-@compiled_for_arrays
-def constant_ascent(free: LMC, d_mean: SideBySide) -> tuple[LMC, Float[Array, "B D"]]:
-    """Return the gradient of a role without kernels, and its empirical Fisher information."""
-    by_row = blocked(d_mean, free.mean.shape[0])
-    gradient = eqx.tree_at(lambda m: m.mean, free, jnp.sum(by_row, axis=1))
-    return gradient, jnp.sum(by_row**2, axis=1)
-
-
-def output_grams(phi: Float[Array, "B N M"], sites: Sites) -> Float[Array, "B D M M"]:
-    """Return phi' diag(Lambda_d) phi of every output."""
-    weighted = phi[:, None] * jnp.moveaxis(sites.precision, 2, 1)[..., None]
-    return jnp.swapaxes(weighted, 2, 3) @ phi[:, None]
-
-
-def solve_weights(shape: Geometry, sites: Sites) -> tuple[Weights, Float[Array, ""]]:
-    """Return q(v) = N(P^-1 b, P^-1) and KL(q(v) || N(0, I)), summed over the blocks.
-
-    The Gram matrices are per output, so the cost is O(D N M^2) however large the rank is.
-    """
-    phi, loading, mean = shape[:3]
-    blocks, _, rank, size = loading.shape
-    half = loading[:, :, None] * output_grams(phi, sites)[:, :, :, None, :]
-    precision = jnp.einsum("bdrm,bdmsk->brmsk", loading, half)
-    precision = precision.reshape(blocks, rank * size, rank * size) + jnp.eye(rank * size)
-    centred = sites.linear - sites.precision * mean[:, None]
-    linear = jnp.einsum("bdrm,bdm->brm", loading, jnp.swapaxes(centred, 1, 2) @ phi)
-    factor = cholesky(precision)
-    covariance = inverse_of_product(factor)
-    centre = jnp.einsum("bwu,bu->bw", covariance, linear.reshape(blocks, -1))
-    log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)))
-    trace = jnp.sum(jnp.diagonal(covariance, axis1=1, axis2=2))
-    divergence = 0.5 * (trace + jnp.sum(centre**2) - centre.size + log_det)
-    return Weights(centre, covariance), divergence
-
-
-def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
-    """Return the largest share of prior variance that the features of a role leave out."""
-    carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
-    return jnp.max(shape.left_out / (carried + shape.left_out + 1e-300))
-
-
-def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geometry:
-    """Return the derivative of log Z in the geometry.
-
-    It is written out, as it shares most of its computing with the marginals. With g_d and C_d the
-    mean and covariance of output d's coefficients of the features, and residuals r_d,
-
-        d log Z / dphi = sum_d r_d g_d' - Lambda_d phi C_d.
-    """
-    phi, loading, mean = shape[:3]
-    blocks, _, rank, size = loading.shape
-    slope, (half, inner) = weights.slopes(shape), weights.covariances(shape)
-    gram = output_grams(phi, sites)
-    centred = sites.linear - sites.precision * mean[:, None]
-    residual = jnp.asarray(centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2)))
-    d_phi = residual @ slope - jnp.einsum("bnd,bdnm->bnm", sites.precision, phi[:, None] @ inner)
-    v = weights.mean.reshape(blocks, 1, rank, size)
-    pulled = jnp.swapaxes(residual, 1, 2) @ phi
-    d_loading = v * pulled[:, :, None] - jnp.sum(half * gram[:, :, None], axis=4)
-    return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), jnp.zeros_like(shape.left_out))
+    return jax.value_and_grad(expected, argnums=(0, 1))(centre, variance)
 
 
 def next_sites(mean: ByBlock, d_mean: ByBlock, d_variance: ByBlock) -> Sites:
@@ -406,5 +483,5 @@ def next_sites(mean: ByBlock, d_mean: ByBlock, d_variance: ByBlock) -> Sites:
     The precision is zero where it would be negative (the expected log likelihood is convex there),
     so that q stays proper.
     """
-    precision = jnp.maximum(-2.0 * d_variance, 0.0)
+    precision = np.maximum(-2.0 * d_variance, 0.0)
     return Sites(d_mean + precision * mean, precision)

@@ -13,25 +13,30 @@ which follows from the weights, with C = P^-1 and no matrix over rows:
 where T_i = Psi' Lambda dPsi_i. Psi is linear in the mixing coefficients, and a hyper-parameter of a
 kernel acts on the columns of that kernel alone, so F is made of sums over the columns of two
 kernels at a time.
+
+Where many outputs share latent functions, what two outputs have in common is neglected, and so is
+what mixing and kernels have in common: the information of one output's coefficients and mean is
+that of a regression on the latent functions, sum_n Lambda_d(n) E[u u'], if these were observed.
 """
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
-from typing import NamedTuple
+from itertools import combinations_with_replacement, pairwise
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Float, Int, PyTree
 
-from censored_gp.inference.elbo import Evaluation, Problem, Roles
-from censored_gp.inference.posterior import Sites, Weights
-from censored_gp.model.compilation import AnyArray, Scalar, compiled_for_arrays
-from censored_gp.model.lmc import LMC, Where, features_and_slopes, loadings, slopes_of
+from censored_gp.inference.elbo import Evaluation, Roles
+from censored_gp.inference.tables import MOST_BY_OUTPUT, Block, Features
+from censored_gp.model.lmc import LMC
 
 Vector = Float[np.ndarray, "P"]
-MOST_COUPLED = 4
+Matrix = Float[np.ndarray, "P P"]
+MOST_SLOPES = 2
+"""A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
+MOST_COUPLED = MOST_BY_OUTPUT
 """In a block of more outputs, the information that two outputs share is neglected."""
 
 
@@ -49,142 +54,184 @@ def from_vector(vector: Vector, like: PyTree) -> PyTree:
     return jax.tree.unflatten(structure, shaped)
 
 
-class Information(NamedTuple):
-    """Fisher information of one role that varies.
-
-    ``loading`` is that of the coefficients c_{d,l,q,r} of output d, in rank r, of the features of
-    kernel q (l = 0) and of their derivatives in its hyper-parameters (l > 0), for each pair of
-    outputs in ``pairs_of``; ``mean`` is that of the outputs' means.
-    """
-
-    loading: Float[AnyArray, "B E L Q R L Q R"]
-    mean: Float[AnyArray, "B D D"]
+Information = list[tuple[Int[np.ndarray, "K"], Float[np.ndarray, "K K"]]]
+"""Blocks of the information: places of hyper-parameters in the vector, and their matrix."""
 
 
-def pairs_of(outputs: int) -> Int[np.ndarray, "E 2"]:
-    """Return the pairs of outputs whose information is computed: all, or each with itself."""
-    if outputs > MOST_COUPLED:
-        return np.repeat(np.arange(outputs)[:, None], 2, axis=1)
-    return np.array(list(combinations_with_replacement(range(outputs), 2)))
-
-
-@compiled_for_arrays
-def role_information(free: LMC, sites: Sites, weights: Weights, where: Where) -> Information:
-    """Return the information of one role that varies, at given sites and q(v).
-
-    That of its means is 1_d' S^-1 1_e for every pair of outputs.
-    """
-    inducing, inputs, jitter = where
-    wide = features_and_slopes(free, inducing, jnp.asarray(inputs), jitter)
-    nugget = None if free.nugget is None else free.nugget.variance(inputs)
-    precision = jnp.asarray(sites.marginal(nugget).precision)
-    sizes = tuple(len(z.mask) for z in inducing)
-
-    def of_block(wide, loading, precision, covariance) -> Information:  # noqa: ANN001
-        about = _loading_information(wide, loading, precision, covariance, sizes)
-        inward = (loading * (precision.T @ wide[0])[:, None]).reshape(len(loading), -1)
-        mean = jnp.diag(jnp.sum(precision, axis=0)) - inward @ covariance @ inward.T
-        return Information(about, mean)
-
-    return jax.vmap(of_block)(wide, loadings(free, inducing), precision, weights.covariance)
-
-
-def fisher_information(
-    free: Roles, sites: dict[str, Sites], evaluation: Evaluation, problem: Problem, jitter: Scalar
-) -> Float[np.ndarray, "P P"]:
-    """Return the information of all hyper-parameters, in the order of :func:`to_vector`.
+def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
+    """Return the information of all hyper-parameters, placed in the order of :func:`to_vector`.
 
     That of the means of roles without kernels is empirical, from the scores of the rows.
     """
-    count = len(to_vector(free))
     # Where in the vector each number of every role is.
-    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(count), free))
+    count = np.arange(len(to_vector(free)))
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(count, free))
+    found: Information = [
+        (np.array([at]), np.array([[score]]))
+        for role, scores in evaluation.scores.items()
+        for at, score in zip(places[role].mean.ravel(), scores.ravel(), strict=True)
+    ]
+    for role, state in evaluation.states.items():
+        if (nugget := free[role].nugget) is not None:
+            for b, d in np.ndindex(nugget.size.shape[:2]):
+                size = 2.0 * np.asarray(nugget.size)[b, d]
+                rows = state.bumps.T * state.nugget_information[b, :, d]
+                found.append(
+                    (places[role].nugget.size[b, d], rows @ state.bumps * np.outer(size, size))
+                )
+        for b, block in enumerate(state.blocks):
+            place = jax.tree.map(lambda at: at[b], places[role])  # noqa: B023
+            found += (
+                _of_many(block, place)
+                if len(block.mean) > MOST_COUPLED
+                else [_of_few(block, place)]
+            )
+    return found
+
+
+def to_dense(information: Information, count: int) -> Matrix:
+    """Return the information as one matrix."""
     total = np.zeros((count, count))
-    for role, scores in evaluation.scores.items():
-        index = places[role].mean.ravel()
-        total[index, index] = np.ravel(scores)
-    for role, nuggets in evaluation.nuggets.items():
-        for at in np.ndindex(nuggets.shape[:2]):
-            index = places[role].nugget.size[at]
-            total[np.ix_(index, index)] = np.asarray(nuggets)[at]
-    for role, weights in evaluation.weights.items():
-        where = problem.inducing[role], problem.inputs, jitter
-        loading, mean = role_information(free[role], sites[role], weights, where)
-        for block, index in enumerate(places[role].mean):
-            total += _of_loadings(free[role], places[role], np.asarray(loading), block, count)
-            total[np.ix_(index, index)] += np.asarray(mean)[block]
+    for index, matrix in information:
+        total[np.ix_(index, index)] += matrix
     return total
 
 
-def _loading_information(
-    wide: Float[Array, "L N M"],
-    loading: Float[Array, "D R M"],
-    precision: Float[Array, "N D"],
-    covariance: Float[Array, "W W"],
-    sizes: tuple[int, ...],
-) -> Float[Array, "E L Q R L Q R"]:
-    """Return the information of the coefficients of one block, pair by pair of outputs.
+def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
+    """Return the information of a block of few outputs.
 
-    It is tr(A_i A_j) + tr(dPsi_j' S^-1 dPsi_i (I - C)), summed over the kernels' columns. The
-    letters: slope l and rank r of one kernel (column j), slope k and rank s of another (i).
+    It is that of the coefficients c_{d,l,q,r} of output d, in rank r, of the features of kernel q
+    (l = 0) and of their derivatives in its hyper-parameters (l > 0), turned into that of the
+    hyper-parameters; and 1_d' S^-1 1_e of the means.
     """
-    outputs, rank, size = loading.shape
-    rest = (jnp.eye(rank * size) - covariance).reshape(rank, size, rank, size)
-    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
-
-    def of_output(d: Int[Array, ""]) -> tuple[Float[Array, "..."], ...]:
-        gram = jnp.einsum("lnm,n,knj->lmkj", wide, precision[:, d], wide)
-        inward = loading[d][..., None, None] * gram[0]
-        carried = covariance @ inward.reshape(rank * size, -1)
-        return gram, inward, carried.reshape(inward.shape)
-
-    def of_pair(pair: Int[Array, "2"]) -> Float[Array, "L Q R L Q R"]:
-        d, e = pair
-        between = -jnp.einsum("rmlj,rmki->ljki", inward[d], carried[e])
-        between = between + jnp.where(d == e, 1.0, 0.0) * gram[d]
-        cells = jnp.einsum("silj,rjki->lrksji", carried[d], carried[e])
-        cells = cells + jnp.einsum("ljki,rjsi->lrksji", between, rest)
-        return jnp.einsum("lrksjp,jq->lqrkps", cells @ member, member)
-
-    gram, inward, carried = jax.lax.map(of_output, jnp.arange(outputs))
-    return jax.lax.map(of_pair, jnp.asarray(pairs_of(outputs)))
-
-
-def _of_loadings(
-    lmc: LMC, place: LMC, loading: Float[np.ndarray, "B E ..."], block: int, count: int
-) -> Float[np.ndarray, "P P"]:
-    """Turn the information of coefficients into that of one block's hyper-parameters."""
-    outputs, slopes = lmc.mean.shape[1], loading.shape[2]
-    turn = np.zeros((outputs, *loading.shape[2:5], count))
-    kernels = zip(place.kernels, lmc.mixing, place.mixing, strict=True)
-    for q, (kernel, mixing, at) in enumerate(kernels):
-        d, r = np.indices(at[block].shape)
-        turn[d, 0, q, r, at[block]] = 1.0
-        for slope, position in enumerate(_positions(kernel, block)[: slopes - 1]):
-            turn[d, slope + 1, q, r, position] = np.asarray(mixing)[block]
-    turn = turn.reshape(outputs, -1, count)
-    total = np.zeros((count, count))
-    for (d, e), own in zip(pairs_of(outputs), loading[block], strict=True):
+    wide = [[features.phi, *_slopes(features)] for features in block.features]
+    width, order, outputs = max(map(len, wide)), block.rank * block.size, len(block.mean)
+    covariance = block.weights.covariance
+    rest = (np.eye(order) - covariance).reshape(block.rank, block.size, block.rank, block.size)
+    starts = [columns.start for columns in block.columns]
+    loading = np.zeros((outputs, block.rank, block.size))
+    for a, columns in zip(block.mixing, block.columns, strict=True):
+        loading[:, : a.shape[1], columns] = a[..., None]
+    grams, inward, carried = [], [], []
+    for d in range(outputs):
+        gram = np.zeros((width, block.size, width, block.size))
+        for pair in block.pairs:
+            rows, columns = block.columns[pair.q], block.columns[pair.p]
+            for k, right in enumerate(wide[pair.p]):
+                weighted = pair.weigh(d, right)
+                for j, left in enumerate(wide[pair.q]):
+                    own = left.T @ weighted
+                    gram[j, rows, k, columns], gram[k, columns, j, rows] = own, own.T
+        grams.append(gram)
+        inward.append((loading[d][..., None, None] * gram[0]).reshape(order, -1))
+        carried.append(covariance @ inward[d])
+    index = np.concatenate([to_vector(place.kernels), to_vector(place.mixing), place.mean])
+    index = index.astype(int)
+    turn = _turn(block, place, index, width)
+    total = np.zeros((len(index), len(index)))
+    for d, e in combinations_with_replacement(range(outputs), 2):
+        between = -inward[d].T @ carried[e]
+        between = between.reshape(grams[d].shape) + (grams[d] if d == e else 0.0)
+        first, last = (
+            c.reshape(block.rank, block.size, width, block.size) for c in (carried[d], carried[e])
+        )
+        own = np.empty((width, len(starts), block.rank) * 2)
+        for j, r, k, s in np.ndindex(width, block.rank, width, block.rank):
+            cells = first[s, :, j].T * last[r, :, k] + between[j, :, k] * rest[r, :, s]
+            own[j, :, r, k, :, s] = np.add.reduceat(np.add.reduceat(cells, starts, 0), starts, 1)
         half = turn[d].T @ own.reshape(turn.shape[1], -1) @ turn[e]
         total += half if d == e else half + half.T
-    _spread_shared(place, block, total)
-    return total
+    _spread_shared(block, total)
+    sums = [pair.sums @ pair.left for pair in block.pairs if pair.diagonal]
+    flat = (loading * np.concatenate(sums, axis=1)[:, None]).reshape(outputs, order)
+    means = np.diag(block.pairs[0].sums.sum(axis=1)) - flat @ covariance @ flat.T
+    total[-outputs:, -outputs:] += means
+    return index, total
 
 
-def _positions(kernel: object, block: int) -> Int[np.ndarray, "K"]:
-    """Return where in the vector a block's hyper-parameters of one kernel are."""
-    leaves = [np.ravel(leaf[block]) for leaf in jax.tree.leaves(kernel)]
-    return np.concatenate(leaves) if leaves else np.zeros(0, dtype=int)
+def _turn(
+    block: Block, place: LMC, index: Int[np.ndarray, "K"], width: int
+) -> Float[np.ndarray, "D C K"]:
+    """Return the derivative of the coefficients c_{d,l,q,r} in the hyper-parameters."""
+    outputs, kernels, rank = len(block.mean), len(block.features), block.rank
+    turn = np.zeros((outputs, width, kernels, rank, int(index.max()) + 1))
+    for q, (kernel, a, at) in enumerate(
+        zip(place.kernels, block.mixing, place.mixing, strict=True)
+    ):
+        d, r = np.indices(at.shape)
+        turn[d, 0, q, r, at] = 1.0
+        leaves = jax.tree.leaves(kernel)
+        own = np.concatenate([np.ravel(leaf) for leaf in leaves]) if leaves else np.zeros(0, int)
+        for slope, position in enumerate(own[: width - 1]):
+            turn[d, slope + 1, q, r, position] = a
+    return turn[..., index].reshape(outputs, -1, len(index))
 
 
-def _spread_shared(place: LMC, block: int, total: Float[np.ndarray, "P P"]) -> None:
+def _slopes(features: Features) -> list[Any]:
+    """Return derivatives of the features: in each hyper-parameter, or one along all of many."""
+    slopes = [slope[:2] for slope in features.slopes]
+    if len(slopes) > MOST_SLOPES:
+        slopes = [tuple(np.sum(parts, axis=0) for parts in zip(*slopes, strict=True))]
+    return [features.derivative(*slope) for slope in slopes]
+
+
+def _spread_shared(block: Block, total: Matrix) -> None:
     """Give each hyper-parameter of a kernel the curvature along all, if only that was computed."""
-    positions = [_positions(kernel, block) for kernel in place.kernels]
-    most = max(map(len, positions))
-    if slopes_of(most) == most:
-        return
-    for own in positions:
-        if len(own):
-            curvature = total[own[0], own[0]]
+    ends = np.cumsum([0, *(len(features.slopes) for features in block.features)])
+    for start, end in pairwise(ends):
+        if end - start > MOST_SLOPES:
+            curvature, own = total[start, start], np.arange(start, end)
             total[own], total[:, own] = 0.0, 0.0
             total[own, own] = curvature
+
+
+def _of_many(block: Block, place: LMC) -> Information:
+    """Return the information of a block of many outputs: of its kernels, and of each output."""
+    found: Information = []
+    kernels = [
+        np.concatenate([np.ravel(leaf) for leaf in leaves])
+        for kernel in place.kernels
+        if (leaves := jax.tree.leaves(kernel))
+    ]
+    if kernels:
+        found.append((np.concatenate(kernels), _of_kernels(block)))
+    for d in range(len(block.mean)):
+        latent = [at[d] for at in place.mixing]
+        index = np.concatenate([*latent, place.mean[d, None]])
+        ends = np.cumsum([0, *map(len, latent)])
+        matrix = np.zeros((len(index), len(index)))
+        for pair, second in zip(block.pairs, block.second, strict=True):
+            rows, columns = (slice(ends[q], ends[q + 1]) for q in (pair.q, pair.p))
+            matrix[rows, columns] = second[d]
+            matrix[columns, rows] = second[d].T
+        matrix[-1, :-1] = matrix[:-1, -1] = np.concatenate([first[d] for first in block.weighted])
+        matrix[-1, -1] = block.total[d]
+        found.append((index, matrix))
+    return found
+
+
+def _of_kernels(block: Block) -> Matrix:
+    """Return the information of the hyper-parameters of kernels that many outputs share.
+
+    For hyper-parameters i of kernel q and j of kernel p it is tr(A_i A_j) + tr(B_ij (I - C)), with
+    sums over the columns of p and q alone.
+    """
+    covariance, order = block.weights.covariance, block.rank * block.size
+    rest = np.eye(order) - covariance
+    own = [(q, slope) for q, features in enumerate(block.features) for slope in _slopes(features)]
+    columns = [block.places(q) for q in range(len(block.features))]
+    inward = [np.zeros((order, len(columns[q]))) for q, _ in own]
+    for (q, slope), total in zip(own, inward, strict=True):
+        for p, features in enumerate(block.features):
+            total[columns[p]] = block.gram(p, q, features.phi, slope)
+    carried = [covariance @ total for total in inward]
+    matrix = np.zeros((len(own), len(own)))
+    for (i, (q, left)), (j, (p, right)) in combinations_with_replacement(enumerate(own), 2):
+        between = block.gram(p, q, right, left) - inward[j].T @ carried[i]
+        both = np.sum(carried[i][columns[p]] * carried[j][columns[q]].T)
+        matrix[i, j] = matrix[j, i] = both + np.sum(between * rest[np.ix_(columns[p], columns[q])])
+    counts = [len(f.slopes) if len(f.slopes) > MOST_SLOPES else 1 for f in block.features]
+    if max(counts) > 1:
+        # One derivative along all hyper-parameters of a kernel stands for each of them.
+        matrix = np.diag(np.repeat(np.diag(matrix), [counts[q] for q, _ in own]))
+    return matrix

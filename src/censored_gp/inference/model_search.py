@@ -34,7 +34,7 @@ from censored_gp.inference.elbo import Problem, Roles
 from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.kernels.base import Kernel
-from censored_gp.model.compilation import Inputs, blas_threads_for, compiled
+from censored_gp.model.compilation import Inputs, blas_threads_for, bucket, compiled, pad
 from censored_gp.model.lmc import LMC, from_free, grams, in_blocks
 from censored_gp.model.model import Model
 from censored_gp.model.starting_values import coefficients
@@ -107,8 +107,10 @@ def propose_kernel(
     linear, precision = map(np.asarray, sites[ROLE].marginal(nugget))
     rows = _stretch(problem, spare[0], precision)
     linear, precision = linear[:, rows], precision[:, rows]
-    found = _covariances(lmc, tuple(spare), problem.inputs[rows])
-    prior, spares = jax.tree.map(np.asarray, found)
+    count = len(rows)
+    stretch = pad(problem.inputs[rows], min(bucket(count), STRETCH) - count)
+    found = _covariances(lmc, tuple(spare), stretch)
+    prior, spares = jax.tree.map(lambda gram: np.asarray(gram)[..., :count, :count], found)
     with blas_threads_for(len(rows)):
         promises = [
             promise(linear[b, :, d], precision[b, :, d], float(lmc.mean[b, d]), prior[b, d], spares)
@@ -139,7 +141,7 @@ def with_kernel(free: LMC, growth: Growth) -> LMC:
 def _stretch(
     problem: Problem, kernel: Kernel, precision: Float[np.ndarray, "B N D"]
 ) -> Int[np.ndarray, "S"]:
-    """Return neighbouring rows in the order of the kernel's columns, with padding if they are few.
+    """Return neighbouring rows in the order of the kernel's columns.
 
     They are from the middle of all rows, or of the informative ones if few in the middle are.
     """
@@ -148,15 +150,12 @@ def _stretch(
         start = max(0, (len(order) - STRETCH) // 2)
         return order[start : start + STRETCH]
 
-    room, count = len(problem.inputs), int(problem.rows)
-    order = np.lexsort(problem.inputs[:count, list(kernel.columns)].T[::-1])
+    order = np.lexsort(problem.inputs[:, list(kernel.columns)].T[::-1])
     informative = np.any(precision > 0.0, axis=(0, 2))
     middle = middle_of(order)
     if np.mean(informative[middle]) < MANY_INFORMATIVE:
         middle = middle_of(order[informative[order]])
-    # Padding rows carry no information; with them the shape is that of other data.
-    padding = np.arange(count, room)[: STRETCH - len(middle)]
-    return np.concatenate([middle, padding])
+    return middle
 
 
 @compiled

@@ -21,11 +21,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
-from censored_gp.inference.fisher import MOST_COUPLED, fisher_information, from_vector, to_vector
+from censored_gp.inference.fisher import (
+    MOST_COUPLED,
+    Information,
+    fisher_information,
+    from_vector,
+    to_vector,
+)
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.inference.result import FitResult, Progress, Task
-from censored_gp.model.compilation import Scalar, blas_threads_for, compiled_for_arrays
+from censored_gp.model.compilation import blas_threads_for
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
 
@@ -127,7 +133,7 @@ class Step(NamedTuple):
 def newton_step(
     free: Roles,
     gradient: Float[np.ndarray, "P"],
-    information: Float[np.ndarray, "P P"],
+    information: Information,
     damping: float,
 ) -> Step:
     """Return (F + D)^-1 g, shortened where it would lead too far."""
@@ -137,10 +143,13 @@ def newton_step(
     # g / a besides the information, which itself vanishes there.
     falls = mixing & (gradient * vector < 0)
     bent = np.abs(gradient) / np.where(falls, np.abs(vector), np.inf)
-    curvature = information + np.diag(bent + damping / unit**2)
-    change = np.linalg.solve(curvature, gradient)
-    change *= min(1.0, LONGEST_STEP / np.abs(change / unit).max(initial=1e-300))
-    return Step(change, float(gradient @ change - 0.5 * change @ curvature @ change))
+    damped = bent + damping / unit**2
+    change, bend = np.zeros_like(gradient), 0.0
+    for index, matrix in information:
+        change[index] = np.linalg.solve(matrix + np.diag(damped[index]), gradient[index])
+        bend += change[index] @ gradient[index]
+    factor = min(1.0, LONGEST_STEP / np.abs(change / unit).max(initial=1e-300))
+    return Step(factor * change, factor * float(gradient @ change) - 0.5 * factor**2 * float(bend))
 
 
 def damping_after(damping: float, promised: float, gain: float) -> float:
@@ -157,8 +166,7 @@ def _is_mixing(free: Roles) -> Bool[np.ndarray, "P"]:
     return np.concatenate(marked)
 
 
-@compiled_for_arrays
-def mix_sites(sites: dict[str, Sites], target: dict[str, Sites], rho: Scalar) -> dict[str, Sites]:
+def mix_sites(sites: dict[str, Sites], target: dict[str, Sites], rho: float) -> dict[str, Sites]:
     """Return (1 - rho) lambda + rho lambda*: a damped natural-gradient step."""
     return jax.tree.map(lambda old, new: (1.0 - rho) * old + rho * new, sites, target)
 
@@ -173,8 +181,7 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         if lmc.nugget is not None:
             prior = prior + np.mean(np.square(lmc.nugget.size), axis=2)
         shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
-        is_real = np.arange(len(problem.inputs)) < problem.rows
-        precision = np.broadcast_to(1.0 / prior[:, None], shape) * is_real[:, None]
+        precision = np.broadcast_to(1.0 / prior[:, None], shape)
         sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)
     return sites
 
@@ -191,15 +198,16 @@ class Optimizer:
         self, problem: Problem, settings: NaturalSettings, jitter: float, many: bool = False
     ) -> None:
         self.problem, self.settings, self.jitter, self.many = problem, settings, jitter, many
-        self.damping, self.information, self.age = LEAST_DAMPING, np.zeros((0, 0)), 0
+        self.damping, self.age = LEAST_DAMPING, 0
+        self.information: Information = []
         self.rho, self.calm, self.refused = 1.0, 0, 0
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
     def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
         """Evaluate the bound, its gradient and the next sites."""
-        found = evaluate(free, sites, self.problem, np.asarray(self.jitter))
-        value, gradient = float(found.elbo), to_vector(found.gradient)
+        found = evaluate(free, sites, self.problem, self.jitter)
+        value, gradient = found.elbo, to_vector(found.gradient)
         if not np.all(np.isfinite(gradient)):
             value = -np.inf
         self.trace.append(value)
@@ -266,12 +274,10 @@ class Optimizer:
         self._settle(step.promised)
         return state
 
-    def _information(self, state: State) -> Float[np.ndarray, "P P"]:
+    def _information(self, state: State) -> Information:
         """Return the Fisher information of the hyper-parameters, of now or of some steps ago."""
         if self.age == 0:
-            self.information = fisher_information(
-                state.free, state.sites, state.evaluation, self.problem, np.asarray(self.jitter)
-            )
+            self.information = fisher_information(state.free, state.evaluation)
             self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
         return self.information
@@ -279,7 +285,7 @@ class Optimizer:
     def _next_sites(self, state: State) -> dict[str, Sites]:
         """Return the sites after a damped natural-gradient step."""
         self.site_steps += 1
-        return mix_sites(state.sites, state.evaluation.target, np.asarray(self.rho))
+        return mix_sites(state.sites, state.evaluation.target, self.rho)
 
     def _settle(self, change: float, factor: float = 1.0) -> None:
         """Count how many iterations in a row changed next to nothing."""
@@ -298,13 +304,9 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     except KeyboardInterrupt:
         # Between two climbs, or before a climb's first value: the best state is whole.
         climbs.results.append(_ended(climbs.results[-1], "interrupted"))
-    best, rows = climbs.best, len(task.inputs)
+    best = climbs.best
     model = climbs.model(best.free)
-    sites = {
-        role: Sites(*(np.asarray(part)[:, :rows] for part in best.sites[role]))
-        for role, lmc in model.priors.items()
-        if lmc.nugget is not None
-    }
+    sites = {role: best.sites[role] for role, lmc in model.priors.items() if lmc.nugget is not None}
     own = model, best.problem.inducing, best.evaluation.weights, np.asarray(best.jitter), sites
     return jax.tree.map(np.asarray, Posterior(*own)), _joined(climbs.results)
 

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
-from censored_gp.inference.elbo import Terms, largest_share_left_out, log_likelihood
+from censored_gp.inference.elbo import Terms, log_likelihood
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, flat, functions_of
 from censored_gp.inference.result import FitResult, Task
@@ -100,6 +100,12 @@ class Target(eqx.Module):
         latent = self.latent(position)
         total = sum(-0.5 * jnp.sum(v**2) for v in self.weights(position).values())
         return total + log_likelihood(self.terms, latent)
+
+
+def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
+    """Return the largest share of prior variance that the features of a role leave out."""
+    carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
+    return jnp.max(shape.left_out / (carried + shape.left_out + 1e-300))
 
 
 @eqx.filter_jit

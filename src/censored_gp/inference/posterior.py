@@ -35,7 +35,7 @@ from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, features, geometry, left_out_covariance
 from censored_gp.model.model import Latent, Model
 
-ByBlock = Float[Array, "B N D"]
+ByBlock = Float[AnyArray, "... N D"]
 """One number for each block, row and output of a role."""
 LEAST_REST = 1e-9
 """A cavity keeps at least this share of the precision of f."""
@@ -48,8 +48,8 @@ MOST_JOINT_ROWS = 4000
 class Moments(NamedTuple):
     """Means and variances of latent values at the rows: of f, or of gamma = f + e."""
 
-    mean: Float[Array, "... B N D"]
-    variance: Float[Array, "... B N D"]
+    mean: Float[AnyArray, "... N D"]
+    variance: Float[AnyArray, "... N D"]
 
 
 class Sites(NamedTuple):
@@ -77,22 +77,21 @@ class Sites(NamedTuple):
         rest = jnp.maximum(1.0 - precision * f.variance, LEAST_REST)
         return Moments((f.mean - f.variance * linear) / rest, f.variance / rest + nugget)
 
-    def nugget_divergence(self, f: Moments, nugget: ByBlock) -> Float[Array, ""]:
+    def nugget_divergence(self, f: Moments, nugget: ByBlock) -> float:
         """Return the expected KL divergence of q(e | f) from the prior of e, over all cells."""
         weight = 1.0 + nugget * self.precision
-        residual = self.linear - self.precision * f.mean
-        squared = residual**2 + self.precision**2 * f.variance
-        return 0.5 * jnp.sum(1.0 / weight - 1.0 + jnp.log(weight) + nugget * squared / weight**2)
+        squared = (self.linear - self.precision * f.mean) ** 2 + self.precision**2 * f.variance
+        terms = 1.0 / weight - 1.0 + np.log(weight) + nugget * squared / weight**2
+        return 0.5 * float(np.sum(terms))
 
-    def nugget_slope(self, f: Moments, nugget: ByBlock) -> tuple[ByBlock, ByBlock]:
+    def nugget_slope(self, f: Moments) -> tuple[ByBlock, ByBlock]:
         """Return the derivative of log Z in c, and the Fisher information of c, at each cell.
 
-        With S the covariance of the sites' pseudo-observations under the prior and alpha = S^-1
-        times their residuals, these are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
+        These are the sites of f. With S the covariance of their pseudo-observations under the prior
+        and alpha = S^-1 times the residuals they are (alpha^2 - S^-1_nn) / 2 and (S^-1_nn)^2 / 2.
         """
-        linear, precision = self.marginal(nugget)
-        alpha = jnp.asarray(linear - precision * f.mean)
-        inverse = jnp.asarray(precision - precision**2 * f.variance)
+        alpha = self.linear - self.precision * f.mean
+        inverse = self.precision - self.precision**2 * f.variance
         return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
 
 
@@ -104,8 +103,8 @@ not in the features. Empty for new inputs."""
 class Weights(NamedTuple):
     """q(v) of one role, block by block: W = R M weights, rank by rank."""
 
-    mean: Float[Array, "B W"]
-    covariance: Float[Array, "B W W"]
+    mean: Float[AnyArray, "... W"]
+    covariance: Float[AnyArray, "... W W"]
 
     def marginals(self, shape: Geometry) -> Moments:
         """Return mean and variance of f_d(x_n) under q: Eq. (9), (10), (15)."""
@@ -328,11 +327,12 @@ class Posterior(eqx.Module):
             for role, q in self.weights.items()
         }
 
-    def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:
+    def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> Drawn:
         """Draw the weights of every role that varies from q, in which roles are independent."""
         # q's covariance is the inverse of I + something positive: no jitter is needed.
         return {
-            role: q.mean + jnp.einsum("bwu,sbu->sbw", cholesky(q.covariance), noise[role])
+            role: q.mean
+            + jnp.einsum("bwu,sbu->sbw", cholesky(jnp.asarray(q.covariance)), noise[role])
             for role, q in self.weights.items()
         }
 
@@ -379,6 +379,6 @@ class DrawnPosterior(Posterior):
         rounds = [random.permutation(number) for _ in range(1 + count // number)]
         return dict.fromkeys(self.draws, np.concatenate(rounds)[:count])
 
-    def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:
+    def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> Drawn:
         """Return the draws that were picked."""
         return {role: jnp.asarray(drawn)[noise[role]] for role, drawn in self.draws.items()}

@@ -11,8 +11,9 @@ from jaxtyping import Bool, Float
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import Problem, Roles, Terms, collect_terms
+from censored_gp.inference.tables import Lookup, look_up
 from censored_gp.kernels.base import Kernel
-from censored_gp.model.compilation import bucket, pad
+from censored_gp.model.compilation import bucket
 from censored_gp.model.lmc import LMC, scale_lengthscales
 from censored_gp.model.model import Model, choose_inducing
 
@@ -88,7 +89,7 @@ class Task:
     held_out: Bool[np.ndarray, "N D"] | None = None
 
     @property
-    def terms(self) -> tuple[Terms, ...]:
+    def cells(self) -> tuple[Terms, ...]:
         """The observed cells, by likelihood and kind; those held out have no weight."""
         roles = {role: lmc.outputs for role, lmc in self.model.priors.items()}
         terms = collect_terms(self.observations, self.model.likelihoods, roles)
@@ -100,12 +101,25 @@ class Task:
             for part, columns in zip(terms, outputs, strict=True)
         )
 
+    @property
+    def terms(self) -> tuple[Terms, ...]:
+        """The observed cells, padded for one compiled program of them all."""
+        return tuple(part.padded(bucket(len(part.row), "cells")) for part in self.cells)
+
     def problem(self, model: Model) -> Problem:
         """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
-        room = bucket(len(self.inputs)) - len(self.inputs)
         inducing = choose_inducing(model, self.inputs, self.tolerance, self.most_inducing)
-        rows = np.asarray(len(self.inputs))
-        return Problem(pad(self.inputs, room), inducing, self.terms, rows)
+        known: dict[object, Lookup] = {}
+        lookups = {}
+        for role, lmc in model.priors.items():
+            found, nugget = [], () if lmc.nugget is None else (lmc.nugget,)
+            for part, *size in [*zip(lmc.kernels, inducing[role], strict=True), *zip(nugget)]:
+                key = frozenset(part.views(self.inputs.shape[1])), *(z.size for z in size)
+                if key not in known:
+                    known[key] = look_up(part, self.inputs, *key[1:])
+                found.append(known[key])
+            lookups[role] = tuple(found)
+        return Problem(self.inputs, inducing, lookups, self.cells)
 
     def with_priors(self, priors: Roles) -> Model:
         """Return the model with other hyper-parameters."""

@@ -289,7 +289,7 @@ def held_out_score(
     mean, variance = posterior.latent(inputs)
     nodes, total = samples(posterior.model.priors, terms, key, VALIDATION_SAMPLES), jnp.zeros(())
     for part in terms:
-        logs = log_likelihood_at(part, mean, variance, nodes(part)[0])
+        logs = log_likelihood_at(part, part.gather(mean), part.gather(variance), nodes(part)[0])
         mixed = jax.scipy.special.logsumexp(logs, axis=1) - np.log(VALIDATION_SAMPLES)
         total += jnp.sum(part.weight * mixed)
     return total

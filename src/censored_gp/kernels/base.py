@@ -159,14 +159,7 @@ class Kernel(eqx.Module):
 
     def canonical(self, X: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "N K"]:
         """All that k depends on in each row: rows with equal entries have equal covariances."""
-        views = self.views(X.shape[1])
-        # The phase of a column adds nothing where the column itself is used.
-        kept = sorted(
-            ((c, p) for c, p in views if p is None or (c, None) not in views),
-            key=lambda view: (view[0], view[1] or 0.0),
-        )
-        parts = [X[:, c] + 0.0 if p is None else phase(X[:, c], p) for c, p in kept]
-        return np.stack(parts, axis=1) if parts else np.empty((len(X), 0))
+        return canonical_inputs(self.views(X.shape[1]), X)
 
     def __repr__(self) -> str:
         """The call that makes this kernel."""
@@ -279,6 +272,19 @@ class Product(Combination):
     def __repr__(self) -> str:
         """The factors, joined by stars, sums in brackets."""
         return " * ".join(f"({t!r})" if isinstance(t, Sum) else repr(t) for t in self.terms)
+
+
+def canonical_inputs(
+    views: set[tuple[int, float | None]], X: Float[np.ndarray, "N C"]
+) -> Float[np.ndarray, "N K"]:
+    """Return the columns and phases of each row that are looked at."""
+    # The phase of a column adds nothing where the column itself is used.
+    kept = sorted(
+        ((c, p) for c, p in views if p is None or (c, None) not in views),
+        key=lambda view: (view[0], view[1] or 0.0),
+    )
+    parts = [X[:, c] + 0.0 if p is None else phase(X[:, c], p) for c, p in kept]
+    return np.stack(parts, axis=1) if parts else np.empty((len(X), 0))
 
 
 def distinct_rows(kernel: Kernel, X: Float[np.ndarray, "N C"]) -> Int[np.ndarray, " M"]:

@@ -30,13 +30,9 @@ from jaxtyping import Array, Float
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
-from censored_gp.model.linalg import cholesky, inverse_lower, solve_lower
+from censored_gp.model.linalg import cholesky, solve_lower
 
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
-Where = tuple[InducingInputs, Inputs, Scalar]
-"""The inducing inputs of a role, the inputs of some rows, and the jitter."""
-MOST_SLOPES = 2
-"""A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
 
 
 class Nugget(eqx.Module):
@@ -64,15 +60,13 @@ class Nugget(eqx.Module):
         apart = jnp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
         return jnp.cos(0.5 * jnp.pi * jnp.minimum(apart, 1.0)) ** 2
 
+    def views(self, number: int) -> set[tuple[int, float | None]]:
+        """What c depends on in a row of ``number`` columns, see `Kernel.views`."""
+        return {(self.column, self.period)} if np.shape(self.size)[2] > 1 else set()
+
     def variance(self, inputs: Inputs) -> Float[Array, "B N D"]:
         """Return the variance c at the inputs."""
         return jnp.einsum("nj,bdj->bnd", self.bumps(inputs), jnp.square(jnp.asarray(self.size)))
-
-    def information(self, inputs: Inputs, rows: Float[Array, "B N D"]) -> Float[Array, "B D J J"]:
-        """Return the Fisher information of the sizes, from that of the variance c at each row."""
-        bumps, size = self.bumps(inputs), 2.0 * jnp.asarray(self.size)
-        pairs = jnp.einsum("nj,nk,bnd->bdjk", bumps, bumps, rows)
-        return pairs * size[..., None] * size[..., None, :]
 
 
 class LMC(eqx.Module):
@@ -164,7 +158,7 @@ def positive_scale(scale: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return jnp.where(scale > 0.0, scale, 1.0)
 
 
-def _kernel_blocks(
+def kernel_blocks(
     kernel: Kernel, inducing: Inducing, inputs: Inputs, jitter: Scalar
 ) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
     """Return k(Z, Z) with jitter, k(Z, x) and diag k(x, x) of one kernel; padding is masked."""
@@ -188,7 +182,7 @@ def _block_features(
     and to differentiate, whatever their number.
     """
     pairs = zip(kernels, inducing, strict=True)
-    parts = (_kernel_blocks(k, z, inputs, jitter) for k, z in pairs)
+    parts = (kernel_blocks(k, z, inputs, jitter) for k, z in pairs)
     grams, crosses, diagonals = zip(*parts, strict=True)
     factor = cholesky(jax.scipy.linalg.block_diag(*grams))
     phi = solve_lower(factor, jnp.concatenate(crosses)).T
@@ -284,62 +278,3 @@ def left_out_covariance(
         identity = jnp.eye(len(inputs))
         found.append(gram - part @ jnp.swapaxes(part, 1, 2) + jitter * scale * identity)
     return tuple(found)
-
-
-def slopes_of(hyper_parameters: int) -> int:
-    """Return how many derivatives the features of such kernels get, see `MOST_SLOPES`."""
-    return hyper_parameters if hyper_parameters <= MOST_SLOPES else 1
-
-
-def features_and_slopes(
-    free: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar
-) -> Float[Array, "B L N M"]:
-    """Return features, and their derivatives in the first, second, ... hyper-parameter of a kernel.
-
-    The hyper-parameters are the free ones. Features matter up to a rotation, and the derivative is
-
-        dphi = L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2,
-
-    that of features which rotate as the kernel changes; d(phi' phi) is exact.
-    """
-    return _over_blocks(_block_slopes, free, inducing, inputs, jitter)
-
-
-def _block_slopes(
-    free: tuple[Kernel, ...], inducing: InducingInputs, inputs: Inputs, jitter: Scalar
-) -> Float[Array, "L N M"]:
-    """Return the features of one block, and their derivatives."""
-
-    def matrices(free: tuple[Kernel, ...]) -> tuple[Float[Array, "M M"], Float[Array, "M N"]]:
-        pairs = zip(jax.tree.map(jnp.exp, free), inducing, strict=True)
-        parts = (_kernel_blocks(kernel, z, inputs, jitter)[:2] for kernel, z in pairs)
-        gram, cross = zip(*parts, strict=True)
-        return jax.scipy.linalg.block_diag(*gram), jnp.concatenate(cross)
-
-    gram, cross = matrices(free)
-    inverse = inverse_lower(cholesky(gram))
-    phi = inverse @ cross
-    found = [phi.T]
-    for direction in _directions(free):
-        _, (d_gram, d_cross) = jax.jvp(matrices, (free,), (direction,))
-        found.append((inverse @ d_cross - 0.5 * (inverse @ d_gram @ inverse.T) @ phi).T)
-    return jnp.stack(found)
-
-
-def _directions(free: tuple[Kernel, ...]) -> list[tuple[Kernel, ...]]:
-    """Return the directions of derivatives: the l-th hyper-parameter of all kernels at a time."""
-    sizes = [sum(np.size(leaf) for leaf in jax.tree.leaves(kernel)) for kernel in free]
-    if max(sizes) != slopes_of(max(sizes)):
-        return [jax.tree.map(jnp.ones_like, free)]
-    return [tuple(_unit(kernel, place) for kernel in free) for place in range(max(sizes))]
-
-
-def _unit(kernel: Kernel, place: int) -> Kernel:
-    """Return a kernel whose leaves are zero but for a one at the given place, if it exists."""
-    leaves, structure = jax.tree.flatten(kernel)
-    ends = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
-    units = [
-        jnp.asarray((np.arange(np.size(leaf)) + start == place).reshape(np.shape(leaf)), float)
-        for leaf, start in zip(leaves, ends[:-1], strict=True)
-    ]
-    return jax.tree.unflatten(structure, units)

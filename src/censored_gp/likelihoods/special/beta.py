@@ -205,32 +205,15 @@ _log_student_tails.defjvp(_log_student_tails_jvp, symbolic_zeros=True)
 def log_negative_binomial(k: Numbers, mu: Numbers, alpha: Numbers) -> Batch:
     """Return log P(Y = k) for a count of mean mu and variance mu + alpha mu^2.
 
-    P(k) = C(k + r - 1, k) p^r (1 - p)^k with r = 1/alpha and p = 1 / (1 + alpha mu).
+    P(k) = C(k + r - 1, k) p^r (1 - p)^k with r = 1/alpha and p = 1 / (1 + alpha mu). It is written
+    as its maximum over mu, at mu = k, less a deviance: what depends on k and alpha alone is not
+    computed again for every mu that they are broadcast with.
     """
-    values = (jnp.asarray(value, float) for value in (k, mu, alpha))
-    k, mu, alpha = jnp.broadcast_arrays(*values)
-    return _log_mass(k, jnp.clip(mu, 1e-290, 1e120), jnp.minimum(alpha, HUGE))
-
-
-def _mass_formula(k: Batch, mu: Batch, alpha: Batch) -> Batch:
-    odds = jnp.log1p(alpha * mu) - jnp.log1p(alpha * k) - jnp.log(mu)
-    return log_odds_kernel(k + 1.0, mu, alpha) + odds
-
-
-_log_mass = jax.custom_jvp(_mass_formula)
-
-
-def _log_mass_jvp(primals: tuple, tangents: tuple) -> Pair:
-    (k, mu, alpha), (dk, dmu, dalpha) = primals, tangents
-    change = jnp.zeros_like(mu)
-    value = _log_mass(k, mu, alpha)
-    if not isinstance(dalpha, SymbolicZero):
-        change = change + jax.jvp(lambda s: _mass_formula(k, mu, s), (alpha,), (dalpha,))[1]
-    if not isinstance(dk, SymbolicZero):
-        change = change + jax.jvp(lambda s: _mass_formula(s, mu, alpha), (k,), (dk,))[1]
-    if not isinstance(dmu, SymbolicZero):
-        change = change + (k - mu) / (mu * (1.0 + alpha * mu)) * dmu
-    return value, change
-
-
-_log_mass.defjvp(_log_mass_jvp, symbolic_zeros=True)
+    k, mu, alpha = (jnp.asarray(value, float) for value in (k, mu, alpha))
+    mu, alpha = jnp.clip(mu, 1e-290, 1e120), jnp.minimum(alpha, HUGE)
+    peak, some = jnp.where(k > 0.0, k, 1.0), k > 0.0
+    odds = jnp.log1p(alpha * peak) - jnp.log1p(alpha * k) - jnp.log(peak)
+    largest = jnp.where(some, log_odds_kernel(peak + 1.0, peak, alpha) + odds, 0.0)
+    ratio = jnp.where(some, k * jnp.log(jnp.where(some, mu / peak, 1.0)), 0.0)
+    growth = 1.0 + alpha * k
+    return largest + ratio - growth * log1p_ratio(alpha, (mu - k) / growth)

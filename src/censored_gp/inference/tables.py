@@ -1,0 +1,432 @@
+"""Sums over rows by lookup tables: what a role asks of its N rows, at the cost of a few passes.
+
+A kernel k_q distinguishes J_q inputs, often few (the 168 hours of a week), and the features of row
+n are those of its input: phi_q(x_n) = U_q[j_q(n)], with a table U_q of J_q rows and an index j_q.
+All that inference needs of the rows are then sums into tables over the inputs of two kernels. With
+sites (h, Lambda) of f, coefficients A_q of Eq. (4) and T_d[j, j'] the sum of Lambda_d(n) over the
+rows with j_q(n) = j and j_p(n) = j',
+
+    P_(qi),(pk) = delta + U_q' (sum_d a_{d,q,i} a_{d,p,k} T_d) U_p,
+    E_q[f_d] = m_d + sum_q (U_q v_q a_{d,q})[j_q],
+    Var_q[f_d] = sum_qp (U_q C_(qi),(pk) U_p')[j_q, j_p] a_{d,q,i} a_{d,p,k},
+
+and derivatives follow from the same tables. Where outputs are more than products of coefficients,
+rows are summed over outputs first: tables T_ik of a_{d,q,i} a_{d,p,k} Lambda_d. The table of a
+kernel with itself is diagonal, and a table with more entries than rows is kept sparse.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import combinations_with_replacement, pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from scipy.linalg import get_lapack_funcs, solve_triangular
+from scipy.sparse import csr_array
+
+from censored_gp.inference.posterior import Sites, Weights
+from censored_gp.kernels.base import Kernel, canonical_inputs
+from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled_for_arrays, pad, slices
+from censored_gp.model.inducing import Inducing
+from censored_gp.model.lmc import Nugget, kernel_blocks
+
+POTRF, POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
+Matrix = Float[AnyArray, "J M"]
+ByOutput = Float[np.ndarray, "N D"]
+MOST_BY_OUTPUT = 4
+"""Up to this many outputs have tables of their own, as their Fisher information needs them."""
+MOST_DISTINCT = 2048
+"""A kernel with more distinct inputs has them rounded to a grid."""
+STEPS = 8
+"""Steps of such a grid, in each column, for each inducing input of the kernel."""
+SPARSE = 16
+"""A table of two kernels is sparse if it has more than this many times as many entries as rows."""
+
+
+class Lookup(NamedTuple):
+    """The distinct inputs of a kernel, and which of them each row has."""
+
+    inputs: Float[np.ndarray, "J C"]
+    index: Int[np.ndarray, "N"]
+
+
+@compiled_for_arrays
+def _matrices(
+    free: Kernel, inducing: Inducing, inputs: Matrix, jitter: Scalar
+) -> tuple[tuple[Array, Array, Array], list[tuple[Array, Array, Array]]]:
+    """Return k(Z, Z), k(Z, x), diag k(x, x), and their derivatives in each free hyper-parameter."""
+    leaves, structure = jax.tree.flatten(free)
+    ends = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
+    vector = jnp.concatenate([jnp.ravel(leaf) for leaf in leaves]) if leaves else jnp.zeros(0)
+
+    def matrices(vector: Float[Array, "L"]) -> tuple[Array, Array, Array]:
+        parts = [vector[a:b] for a, b in pairwise(ends)]
+        shaped = [jnp.exp(p).reshape(np.shape(w)) for p, w in zip(parts, leaves, strict=True)]
+        return kernel_blocks(jax.tree.unflatten(structure, shaped), inducing, inputs, jitter)
+
+    found = matrices(vector)
+    return found, [jax.jvp(matrices, (vector,), (one,))[1] for one in np.eye(int(ends[-1]))]
+
+
+class Features:
+    """Features U = k(x, Z) L^-T of one kernel at its distinct inputs, and their derivatives.
+
+    ``rest`` is the prior variance that they leave out, k(x, x) - |phi(x)|^2.
+    """
+
+    def __init__(self, free: Kernel, inducing: Inducing, inputs: Matrix, jitter: float) -> None:
+        found, slopes = _matrices(free, inducing, inputs, np.asarray(jitter))
+        gram, cross, diagonal = map(np.asarray, found)
+        self.slopes = [tuple(map(np.asarray, slope)) for slope in slopes]
+        factor, failed = POTRF(gram, lower=1, clean=1)
+        if failed:
+            factor = np.full_like(factor, np.nan)
+        self.factor = factor
+        self.phi = self._solve(cross).T
+        self.rest = diagonal - np.sum(self.phi**2, axis=1)
+        self._left_out = self.rest > 0.0
+        self.rest = np.maximum(self.rest, 0.0)
+        self.prior = self.rest + np.sum(self.phi**2, axis=1)
+        self.exact = not np.any(self.rest > 0.0)
+
+    def _solve(self, right: Matrix, trans: int = 0) -> Matrix:
+        return solve_triangular(self.factor, right, trans, lower=True, check_finite=False)
+
+    def gradient(self, d_phi: Matrix, d_rest: Float[np.ndarray, "J"]) -> list[float]:
+        """Pull a derivative in features and left-out variance back to the free hyper-parameters.
+
+        Features matter up to a rotation, so that of features which rotate with the kernel serves:
+
+            dphi = L^-1 dk(Z, x) - L^-1 dk(Z, Z) L^-T phi(x) / 2.
+        """
+        d_rest = np.where(self._left_out, d_rest, 0.0)
+        d_cross = self._solve((d_phi - 2.0 * d_rest[:, None] * self.phi).T, trans=1)
+        d_gram = -0.5 * self._solve((d_cross @ self.phi).T, trans=1).T
+        return [
+            float(np.vdot(d_gram, gram) + np.vdot(d_cross, cross) + np.vdot(d_rest, diagonal))
+            for gram, cross, diagonal in self.slopes
+        ]
+
+    def derivative(self, gram: Matrix, cross: Matrix) -> Matrix:
+        """Return the derivative of the features that comes with derivatives of the matrices."""
+        inner = self._solve(self._solve(gram).T)
+        return (self._solve(cross) - 0.5 * inner @ self.phi.T).T
+
+
+class Pair:
+    """What two kernels q <= p of a block have in common: tables of summed precisions.
+
+    Attributes
+    ----------
+    coefficients
+        a_{d,q,i} a_{d,p,k} of each channel: of an output, or of one product summed over outputs.
+    spread
+        The same of each output and channel, where rows are summed over outputs first.
+    tables
+        T of each channel: a diagonal, a matrix, or a sparse matrix.
+    """
+
+    def __init__(self, block: Block, q: int, p: int) -> None:
+        self.block, self.q, self.p = block, q, p
+        self.left, self.right = block.features[q].phi, block.features[p].phi
+        a, b = block.mixing[q], block.mixing[p]
+        products = np.einsum("di,dk->dik", a, b)
+        self.spread = None if block.by_output else products.reshape(len(a), -1)
+        each = a.shape[1] * b.shape[1]
+        summed = np.eye(each).reshape(each, *products.shape[1:])
+        self.coefficients = products if block.by_output else summed
+        self.shape = len(self.left), len(self.right)
+        rows = len(block.index[q])
+        self.diagonal = q == p
+        self.sparse = not self.diagonal and np.prod(self.shape, dtype=float) > SPARSE * rows
+        channels = len(self.coefficients)
+        size = self.shape[0] if self.diagonal else rows if self.sparse else int(np.prod(self.shape))
+        self.sums = np.zeros((channels, size))
+
+    def where(self, rows: slice) -> Int[np.ndarray, "n"]:
+        """Return the entry of the flattened table that each row belongs to."""
+        first = self.block.index[self.q][rows]
+        if self.diagonal:
+            return first
+        return first.astype(np.intp) * self.shape[1] + self.block.index[self.p][rows]
+
+    def add(self, precision: ByOutput, rows: slice) -> None:
+        """Add the precisions of some rows to the tables."""
+        channels = (precision if self.spread is None else precision @ self.spread).T
+        if self.sparse:
+            self.sums[:, rows] = channels
+            return
+        where = self.where(rows)
+        for total, channel in zip(self.sums, channels, strict=True):
+            total += np.bincount(where, channel, len(total))
+
+    @cached_property
+    def tables(self) -> list[Any]:
+        """T of each channel, once all rows are in."""
+        if self.diagonal:
+            return [total[:, None] for total in self.sums]
+        if self.sparse:
+            where = self.block.index[self.q], self.block.index[self.p]
+            return [csr_array((total, where), self.shape) for total in self.sums]
+        return [total.reshape(self.shape) for total in self.sums]
+
+    def weigh(self, channel: int, right: Matrix) -> Matrix:
+        """Return T right of one channel."""
+        table = self.tables[channel]
+        return table * right if self.diagonal else table @ right
+
+    def blocks_of(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "R S M M"]:
+        """Return the part of a matrix over the weights that belongs to the two kernels."""
+        rank, size = self.block.rank, self.block.size
+        parts = square.reshape(rank, size, rank, size)[
+            : self.coefficients.shape[1], self.block.columns[self.q], :, self.block.columns[self.p]
+        ]
+        return np.moveaxis(parts[:, :, : self.coefficients.shape[2]], 1, 2)
+
+    def by_channel(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "K M M"]:
+        """Return the sum over ranks of coefficients times the blocks of a matrix."""
+        parts = self.blocks_of(square)
+        flat = self.coefficients.reshape(len(self.coefficients), -1)
+        return np.tensordot(flat, parts.reshape(flat.shape[1], *parts.shape[2:]), 1)
+
+    def prepare(self, covariance: Float[np.ndarray, "W W"]) -> None:
+        """Prepare to look up U_q C U_p' of each channel."""
+        self.covered = [self.left @ own for own in self.by_channel(covariance)]
+        if self.diagonal:
+            self.looked_up = [np.einsum("jm,jm->j", c, self.right) for c in self.covered]
+        elif not self.sparse:
+            self.looked_up = [np.ravel(covered @ self.right.T) for covered in self.covered]
+
+    def moments(self, rows: slice) -> Float[np.ndarray, "n K"]:
+        """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
+        if self.sparse:
+            first, last = self.block.index[self.q][rows], self.block.index[self.p][rows]
+            found = np.empty((len(self.covered), len(first)))
+            # Few rows at a time stay in the cache.
+            for part in slices(len(first), 512):
+                right = self.right[last[part]]
+                for own, covered in zip(found, self.covered, strict=True):
+                    np.einsum("nm,nm->n", covered[first[part]], right, out=own[part])
+        else:
+            where = self.where(rows)
+            found = [table[where] for table in self.looked_up]
+        return np.stack(list(found), axis=1)
+
+
+class Block:
+    """One block of a role at given hyper-parameters: tables of its rows, q(v), and derivatives.
+
+    Rows come in slices, twice: :meth:`add` their sites, :meth:`solve`, then ask for
+    :meth:`marginals` and :meth:`collect` what the gradient needs.
+    """
+
+    def __init__(
+        self,
+        features: list[Features],
+        mixing: list[Float[np.ndarray, "D R"]],
+        mean: Float[np.ndarray, "D"],
+        index: list[Int[np.ndarray, "N"]],
+    ) -> None:
+        self.features, self.mixing, self.mean, self.index = features, mixing, mean, index
+        self.rank = max(a.shape[1] for a in mixing)
+        ends = np.cumsum([0, *(f.phi.shape[1] for f in features)])
+        self.columns = [slice(a, b) for a, b in pairwise(ends)]
+        self.size, outputs = int(ends[-1]), len(mean)
+        self.by_output = outputs <= max(MOST_BY_OUTPUT, self.rank**2)
+        kernels = range(len(features))
+        self.pairs = [Pair(self, q, p) for q, p in combinations_with_replacement(kernels, 2)]
+        self.variances = np.stack([np.sum(a**2, axis=1) for a in mixing])
+        self.linear = [
+            np.zeros((outputs if self.by_output else a.shape[1], len(f.phi)))
+            for f, a in zip(features, mixing, strict=True)
+        ]
+        self.d_mean = np.zeros(outputs)
+        self.d_variances = np.zeros_like(self.variances)
+        self.d_rest = [np.zeros(len(f.phi)) for f in features]
+        self.first, self.weighted = ([np.zeros(a.shape) for a in mixing] for _ in range(2))
+        self.total = np.zeros(outputs)
+        self.second = [np.zeros((outputs, *pair.coefficients.shape[1:])) for pair in self.pairs]
+
+    def add(self, linear: ByOutput, precision: ByOutput, rows: slice) -> None:
+        """Add the sites of f at some rows to the tables."""
+        centred = linear - precision * self.mean
+        for pair in self.pairs:
+            pair.add(precision, rows)
+        for total, index, a in zip(self.linear, self.index, self.mixing, strict=True):
+            for own, channel in zip(
+                total, (centred if self.by_output else centred @ a).T, strict=True
+            ):
+                own += np.bincount(index[rows], channel, len(own))
+
+    def solve(self) -> float:
+        """Compute q(v) = N(P^-1 b, P^-1); return KL(q(v) || N(0, I))."""
+        order = self.rank * self.size
+        precision = np.eye(order)
+        places = [self.places(q) for q in range(len(self.features))]
+        for pair in self.pairs:
+            own = self.gram(pair.q, pair.p, pair.left, pair.right)
+            precision[np.ix_(places[pair.q], places[pair.p])] += own
+            if not pair.diagonal:
+                precision[np.ix_(places[pair.p], places[pair.q])] += own.T
+        linear = np.zeros((self.rank, self.size))
+        for total, a, columns, features in zip(
+            self.linear, self.mixing, self.columns, self.features, strict=True
+        ):
+            by_rank = a.T @ total if self.by_output else total
+            linear[: len(by_rank), columns] = by_rank @ features.phi
+        factor, failed = POTRF(precision, lower=1)
+        if failed:
+            factor[:] = np.nan
+        log_det = 2.0 * np.sum(np.log(np.diagonal(factor)))
+        inverse, _ = POTRI(factor, lower=1)
+        covariance = np.tril(inverse) + np.tril(inverse, -1).T
+        centre = covariance @ linear.ravel()
+        self.weights = Weights(centre, covariance)
+        for pair in self.pairs:
+            pair.prepare(covariance)
+        by_rank = centre.reshape(self.rank, self.size)
+        self.functions = [
+            f.phi @ by_rank[: a.shape[1], columns].T
+            for f, a, columns in zip(self.features, self.mixing, self.columns, strict=True)
+        ]
+        return 0.5 * (np.trace(covariance) + centre @ centre - order + log_det)
+
+    def latent(self, rows: slice) -> list[Float[np.ndarray, "n R"]]:
+        """Return the means of the latent functions u_{q,i} at some rows."""
+        return [u[index[rows]] for u, index in zip(self.functions, self.index, strict=True)]
+
+    def marginals(self, rows: slice) -> tuple[ByOutput, ByOutput, ByOutput, float]:
+        """Return means and variances of f at some rows, and the variance that features leave out.
+
+        The last is the largest share of prior variance left out.
+        """
+        mean = self.mean + sum(u @ a.T for u, a in zip(self.latent(rows), self.mixing, strict=True))
+        variance, rest = np.zeros_like(mean), np.zeros_like(mean)
+        for pair in self.pairs:
+            found = pair.moments(rows)
+            own = found if pair.spread is None else found @ pair.spread.T
+            variance += own if pair.diagonal else 2.0 * own
+        if all(features.exact for features in self.features):
+            return mean, np.maximum(variance, 0.0), rest, 0.0
+        prior = np.zeros_like(mean)
+        for features, index, own in zip(self.features, self.index, self.variances, strict=True):
+            rest += features.rest[index[rows], None] * own
+            prior += features.prior[index[rows], None] * own
+        return mean, np.maximum(variance, 0.0), rest, float(np.max(rest / (prior + 1e-300)))
+
+    def collect(self, rows: slice, residual: ByOutput, sites: Sites, d_variance: ByOutput) -> None:
+        """Add what the gradient needs of some rows.
+
+        ``residual`` is h - Lambda E[f] of the sites of f, ``d_variance`` the derivative of the
+        bound in the variances.
+        """
+        self.d_mean += residual.sum(axis=0)
+        self.total += sites.precision.sum(axis=0)
+        for q, (features, index) in enumerate(zip(self.features, self.index, strict=True)):
+            if not features.exact:
+                own = index[rows]
+                self.d_rest[q] += np.bincount(
+                    own, d_variance @ self.variances[q], len(features.rest)
+                )
+                self.d_variances[q] += features.rest[own] @ d_variance
+        if self.by_output:
+            return
+        latent, centred = self.latent(rows), sites.linear - sites.precision * self.mean
+        for q, u in enumerate(latent):
+            self.first[q] += centred.T @ u
+            self.weighted[q] += sites.precision.T @ u
+        for pair, total in zip(self.pairs, self.second, strict=True):
+            products = np.einsum("ni,nk->nik", latent[pair.q], latent[pair.p])
+            moments = pair.moments(rows) + products.reshape(len(products), -1)
+            total += (sites.precision.T @ moments).reshape(total.shape)
+
+    def places(self, q: int) -> Int[np.ndarray, "W"]:
+        """Return which of the weights belong to a kernel."""
+        all_ = np.arange(self.rank * self.size).reshape(self.rank, self.size)
+        return all_[: self.mixing[q].shape[1], self.columns[q]].ravel()
+
+    def gram(self, q: int, p: int, left: Matrix, right: Matrix) -> Float[np.ndarray, "W W"]:
+        """Return sum_d of left' Lambda_d right times the coefficients of both kernels."""
+        if q > p:
+            return self.gram(p, q, right, left).T
+        pair = next(pair for pair in self.pairs if (pair.q, pair.p) == (q, p))
+        grams = [left.T @ pair.weigh(c, right) for c in range(len(pair.coefficients))]
+        found = np.tensordot(pair.coefficients, np.stack(grams), (0, 0))
+        return found.swapaxes(1, 2).reshape(found.shape[0] * left.shape[1], -1)
+
+    def gradient(self) -> tuple[list[list[float]], list[Matrix], Float[np.ndarray, "D"]]:
+        """Return the derivatives in the hyper-parameters of kernels, the mixing and the means.
+
+        They are those of log Z, the log of the integral of the sites under the prior, with
+        dlog Z / dP = -(C + v v') / 2 and dlog Z / db = v, and of what the features leave out.
+        """
+        centre, covariance = self.weights
+        by_rank = centre.reshape(self.rank, self.size)
+        second_moment = np.asarray(covariance + np.outer(centre, centre))
+        if self.by_output:
+            alone = [pair.sums for pair in self.pairs if pair.diagonal]
+            for q, u in enumerate(self.functions):
+                self.first[q], self.weighted[q] = self.linear[q] @ u, alone[q] @ u
+        d_mixing = [
+            f + 2.0 * a * own[:, None]
+            for f, a, own in zip(self.first, self.mixing, self.d_variances, strict=True)
+        ]
+        d_phi = []
+        for total, a, columns in zip(self.linear, self.mixing, self.columns, strict=True):
+            channels = total.T @ a if self.by_output else total.T
+            d_phi.append(channels @ by_rank[: a.shape[1], columns])
+        for at, pair in enumerate(self.pairs):
+            own = pair.by_channel(second_moment)
+            weighted = [pair.weigh(channel, pair.right) for channel in range(len(own))]
+            for table, gram in zip(weighted, own, strict=True):
+                d_phi[pair.q] -= table @ gram.T
+            if not pair.diagonal:
+                for table, gram in zip(pair.tables, own, strict=True):
+                    d_phi[pair.p] -= (table.T @ pair.left) @ gram
+            if self.by_output:
+                grams = np.stack([pair.left.T @ table for table in weighted])
+                moments = pair.blocks_of(second_moment)
+                self.second[at] = np.tensordot(grams, moments, ((1, 2), (2, 3)))
+            d_mixing[pair.q] -= np.einsum("dik,dk->di", self.second[at], self.mixing[pair.p])
+            if not pair.diagonal:
+                d_mixing[pair.p] -= np.einsum("dik,di->dk", self.second[at], self.mixing[pair.q])
+        parts = zip(self.features, d_phi, self.d_rest, strict=True)
+        return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
+
+
+def look_up(part: Kernel | Nugget, inputs: Float[np.ndarray, "N C"], inducing: int = 0) -> Lookup:
+    """Find the inputs that a kernel distinguishes, padded to a number that other data sets share.
+
+    If they are many, each column is divided into `MOST_DISTINCT` equal steps, or `STEPS` times as
+    many as there are inducing inputs, and the rows of one step count as one input: that nearest to
+    its middle.
+    """
+    canonical = canonical_inputs(part.views(inputs.shape[1]), inputs)
+    first, index = _distinct(canonical)
+    if len(first) > MOST_DISTINCT:
+        low, width = (
+            canonical.min(axis=0),
+            np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing),
+        )
+        place = (canonical - low) / np.where(width > 0.0, width, 1.0)
+        _, index = _distinct(np.floor(place))
+        order = np.lexsort((np.abs(place % 1.0 - 0.5).sum(axis=1), index))
+        first = order[np.searchsorted(index[order], np.arange(index.max() + 1))]
+    points = inputs[first]
+    return Lookup(pad(points, bucket(len(points)) - len(points)), index.astype(np.int32))
+
+
+def _distinct(
+    columns: Float[np.ndarray, "N K"],
+) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "N"]]:
+    """Return the first row of each kind, and the kind of every row."""
+    if columns.shape[1] == 0:
+        return np.zeros(1, dtype=int), np.zeros(len(columns), dtype=int)
+    one = columns.shape[1] == 1
+    found = columns[:, 0] if one else columns
+    _, first, index = np.unique(found, True, True, axis=None if one else 0)
+    return first, index.ravel()
