@@ -35,6 +35,9 @@ far below anything a kernel can tell apart."""
 DIGITS = 12
 """Digits of a number that was shifted by the training mean and back: the rest is rounding."""
 
+LARGEST, LEAST = 1e150, 1e-150
+"""Squares of numbers of this size, and of their differences, are still finite, and not 0."""
+
 FINITE = "There must be finite numbers. "
 
 FILL_IN = "Drop the row or fill in the value (outputs may be missing, inputs not)."
@@ -88,14 +91,15 @@ class Columns:
     """What the columns of the inputs are called, which are times, and where each has its zero.
 
     The origin of a time is the first time stamp of the training data, on the wall clock of its
-    zone (None for times without one); that of a number is its training mean. `named` tells whether
-    the names are the user's own, to be found again in new data. A column of words is as many
-    columns here as it has categories; `levels` then has the user's column and the category.
+    zone (None for times without one); that of a number is its training mean (a whole number, if
+    float64 has too few digits for the column). `named` tells whether the names are the user's own,
+    to be found again in new data. A column of words is as many columns here as it has categories;
+    `levels` then has the user's column and the category.
     """
 
     names: tuple[str, ...]
     is_time: tuple[bool, ...]
-    origin: tuple[float | np.datetime64, ...]
+    origin: tuple[int | float | np.datetime64, ...]
     zones: tuple[str | None, ...] = ()
     named: bool = False
     levels: tuple[tuple[str, str] | None, ...] = ()
@@ -151,6 +155,8 @@ class Columns:
         if isinstance(first, np.datetime64):
             since = np.round(inputs[:, places[0]] * 3.6e9).astype("timedelta64[us]")
             return first.astype("datetime64[us]") + since
+        if isinstance(first, int):
+            return np.round(inputs[:, places[0]]).astype(np.int64) + first
         numbers = inputs[:, places[0]] + float(first)
         return np.array([float(f"{number:.{DIGITS}g}") for number in numbers])
 
@@ -204,11 +210,14 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
     else:
         found, levels = _checked_against(columns, found, named), columns.categories
     parts = [(c, level, values) for c in found for level, values in _encode(c, levels)]
+    for column, _, values in parts:
+        if values.dtype.kind != "M":
+            refuse_extreme(values, column.name, "Input", least=0.0 if columns else LEAST)
     if columns is None:
         columns = Columns(
             tuple(c.name if level is None else f"{c.name}={level}" for c, level, _ in parts),
             tuple(values.dtype.kind == "M" for *_, values in parts),
-            tuple(v.min() if v.dtype.kind == "M" else float(v.mean()) for *_, v in parts),
+            tuple(_origin(values) for *_, values in parts),
             tuple(c.zone for c, *_ in parts),
             named,
             tuple(None if level is None else (c.name, level) for c, level, _ in parts),
@@ -255,14 +264,38 @@ def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[st
     if column.is_time:
         refuse(np.isnat(values), name, "Input", "got a missing time.", hint=FILL_IN)
         return [(None, values)]
-    numbers = column.numbers("Input")
+    numbers = values if values.dtype.kind == "i" else column.numbers("Input")
     shown = np.where(np.isnan(numbers), "NaN", numbers.astype(str))
     refuse(~np.isfinite(numbers), name, "Input", "got {}.", shown, hint=FINITE + FILL_IN)
     return [(None, numbers)]
 
 
-def _centre(values: Any, origin: float | np.datetime64) -> Float[np.ndarray, " N"]:
-    return hours_since(values, origin) if isinstance(origin, np.datetime64) else values - origin
+def refuse_extreme(
+    values: Any, names: Sequence[str] | str, noun: str, most: Any = LARGEST, least: Any = LEAST
+) -> None:
+    """Refuse columns whose largest number is too large or too small to compute with."""
+    size = np.where(np.isfinite(values), np.abs(values), 0.0)
+    largest = size.max(axis=0, initial=0.0)
+    small = (largest > 0) & (largest < least) & (size == largest)
+    said = "got {:g}. The largest number of a column must be at least {:g} and at most {:g}, or 0."
+    limits = (np.broadcast_to(limit, np.shape(values)) for limit in (least, most))
+    hint = "Choose another unit."
+    refuse((size > most) | small, names, noun, said, values, *limits, hint=hint)
+
+
+def _origin(values: Any) -> int | float | np.datetime64:
+    """Return the first of times, the mean of numbers."""
+    if values.dtype.kind == "M":
+        return values.min()
+    if values.dtype.kind == "i":
+        return int(values[0]) + round(float((values - values[0]).mean()))
+    return float(values.mean())
+
+
+def _centre(values: Any, origin: int | float | np.datetime64) -> Float[np.ndarray, " N"]:
+    if isinstance(origin, np.datetime64):
+        return hours_since(values, origin)
+    return (values - origin).astype(np.float64)
 
 
 def _checked_against(columns: Columns, found: Sequence[Column], named: bool) -> list[Column]:

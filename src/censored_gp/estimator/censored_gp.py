@@ -14,14 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
+import jax
 import numpy as np
+from jax.tree_util import tree_leaves_with_path
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from censored_gp.data import layout as layouts
-from censored_gp.data.errors import warn
+from censored_gp.data.errors import listed, warn
 from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, within_steps
@@ -37,7 +39,7 @@ from censored_gp.inference.result import Progress, silent
 from censored_gp.model.compilation import float64, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models
-from censored_gp.prediction.predictive import MOST_ROWS, Prediction
+from censored_gp.prediction.predictive import MOST_ROWS, Prediction, room_for_draws
 
 Cells = Float[np.ndarray, "N D"]
 
@@ -236,8 +238,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
         warn_of_little(data.observations)
-        if layout is not None and layout.time is not None and not layout.long:
-            warn_of_shared_times(data.inputs, layout.time)
+        if layout is None or not layout.long:
+            time = None if layout is None else layout.time
+            warn_of_shared_times(data.inputs, data.observations, data.columns, time)
         keep_compiled_programs()
         with float64(), progress_bar(self.progress) as tell:
             units = choose_units(likelihoods, data.seen.values())
@@ -253,7 +256,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             tried = models if self.engine == "natural" else models[-1:]
             posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
         self.posterior_, self.units_, self.training_ = posterior, units, data
-        self.report_ = report = _in_own_units(report, units, recorded)
+        self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
         self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
             warn(report.message, ConvergenceWarning)
@@ -341,8 +344,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([3.2, 4.1])
         """
         prediction, rows = self._asked(X)
+        found = prediction.quantile(levels)
         several = ("level", np.asarray(levels, dtype=float)) if np.ndim(levels) else None
-        return self._shaped(prediction.quantile(levels), rows, several)
+        return self._shaped(found, rows, several)
 
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true outputs with a probability.
@@ -391,6 +395,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (100, 2)
         """
         prediction, rows = self._asked(X)
+        room_for_draws(n, prediction.shape, "n")
         drawn = prediction.sample(n, settings.seed_of(random_state, self.random_state))
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
@@ -409,8 +414,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         inputs, rows = training.read_new(self, X)
         rng = np.random.default_rng(settings.seed_of(random_state, self.random_state))
-        seeds = rng.integers(2**31, size=n)
-        cells = np.stack([prior_draw(self.posterior_.model, inputs, int(s)) for s in seeds])
+        cells = room_for_draws(n, (len(inputs), len(self.output_names_)), "n")
+        for draw, seed in enumerate(rng.integers(2**31, size=n)):
+            cells[draw] = prior_draw(self.posterior_.model, inputs, int(seed))
         own = self.units_.shift + self.units_.scale * cells
         return self._shaped(own, rows, ("draw", np.arange(n)))
 
@@ -428,6 +434,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([3.4, 3.4])
         """
         check_is_fitted(self)
+        rows = training.positions(rows, len(self.training_.inputs))
         sites = {
             role: Sites(*(np.asarray(part)[:, rows] for part in own))
             for role, own in self.posterior_.sites.items()
@@ -738,6 +745,18 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if rows is not None and self.layout_ is not None:
             return layouts.result(self.layout_, rows, cells, stack)
         return cells[..., 0] if self.observations_.flat else cells
+
+
+def _checked(report: FitResult, posterior: Posterior) -> FitResult:
+    """Return the report, as one of a fit that diverged if a part of the posterior is not finite."""
+    parts = {jax.tree_util.keystr(path): leaf for path, leaf in tree_leaves_with_path(posterior)}
+    parts = {"ELBO": report.elbo, **{f"posterior_{path}": leaf for path, leaf in parts.items()}}
+    bad = [name for name, part in parts.items() if not np.isfinite(np.asarray(part)).all()]
+    if not bad or report.status == "interrupted":
+        return report
+    said = "The fit diverged." if report.converged else report.message
+    said = f"{said} Not finite: {listed(bad)}. Look for extreme values, or choose other kernels."
+    return dataclasses.replace(report, status="diverged", message=said)
 
 
 def _in_own_units(report: FitResult, units: Units, seen: Observations) -> FitResult:

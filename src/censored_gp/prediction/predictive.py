@@ -14,6 +14,7 @@ likelihood. The latter take long to compile, and all models of a family share th
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from scipy.special import ndtri
 
+from censored_gp.data.errors import quoted, reads_as, warn
 from censored_gp.data.observations import Observations
 from censored_gp.inference.posterior import Latent, Noise, Posterior, TrainingSites
 from censored_gp.likelihoods import Likelihood
@@ -60,6 +62,10 @@ MOST_KEPT = 2**20
 """Nodes of at most this many latent values are kept for the next query."""
 QUANTILES_KEPT = 8
 """Quantiles and ends of intervals at this many levels are kept: plots and tables share them."""
+MOST_SAMPLES = 10**6
+"""Joint draws of a summary at most: its error is then a thousandth of a standard deviation."""
+MOST_NUMBERS = 10**10
+"""A sample has at most this many numbers, 80 GB: systems may promise more memory than they have."""
 MOST_DRAWN = 5_000_000
 """At most this many cells are drawn jointly at once, which bounds the memory."""
 
@@ -191,9 +197,10 @@ class Prediction:
         >>> model.predict_distribution([[2.5]]).quantile([0.1, 0.5, 0.9]).round(1)[:, 0, 0]
         array([3.2, 3.6, 4.1])
         """
-        levels = np.asarray(level, dtype=float)
-        if not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"`level` must be between 0 and 1, got {level}.")
+        levels = np.asarray(level, dtype=float) if reads_as(np.float64, level) else np.zeros(1)
+        if levels.ndim > 1 or not levels.size or not np.all((levels > 0) & (levels < 1)):
+            said = "must be a number between 0 and 1, or a flat list of one or more"
+            raise ValueError(f"`levels` {said}, got {level!r}.")
         values = np.stack([self._keep(self._quantile, float(p)) for p in levels.ravel()])
         return values.reshape(*levels.shape, *self.shape)
 
@@ -216,7 +223,9 @@ class Prediction:
 
     def _quantile(self, level: float | Cells) -> Cells:
         """Return one quantile of every cell, at the same level or each at its own."""
-        found = self._evaluate(Mixture.quantile, np.asarray(level, dtype=float), skip_exact=True)[0]
+        level = np.asarray(level, dtype=float)
+        # Programs take the smallest numbers for zero: the logarithm is computed before.
+        found = self._evaluate(Mixture.quantile, level, np.log(level), skip_exact=True)[0]
         return self._units.shift + self._units.scale * found
 
     def _upper_end(self, probability: float) -> Cells:
@@ -309,7 +318,7 @@ class Prediction:
         (100, 2, 1)
         """
         parts = self.sample_in_chunks(count, random_state, joint)
-        drawn, start = np.empty((count, *self.shape)), 0
+        drawn, start = room_for_draws(count, self.shape, "count"), 0
         for part in parts:
             drawn[start : start + len(part)] = part
             start += len(part)
@@ -324,8 +333,7 @@ class Prediction:
         >>> [len(part) for part in found.sample_in_chunks(100)]
         [100]
         """
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"The number of draws must be a positive integer, got {count!r}.")
+        check_draws(count, "count")
         parts = max(1, -(-count * self.shape[0] * self.shape[1] // MOST_DRAWN))
         size, random = -(-count // parts), np.random.default_rng(random_state)
         starts = range(0, count, size)
@@ -360,6 +368,7 @@ class Prediction:
                 if self._has_cavity(family):
                     gamma = self._match_marginals(family, cells, bounds, gamma)
                 drawn[:, cells[0], cells[1]] = draw(family, own, gamma, bounds)
+        self._warn_of_nan(drawn)
         return self._units.shift + self._units.scale * drawn
 
     def _draw_nodes(self, random: np.random.Generator, count: int) -> Latent:
@@ -424,7 +433,18 @@ class Prediction:
         for rows in slices(len(self._inputs), MOST_ROWS):
             for cells, nodes in self._mixtures(rows, ~skipped):
                 found[:, *cells] = evaluate(nodes, query, *(a[cells] for a in arguments))
+        if not isinstance(query, ParameterMean):
+            self._warn_of_nan(found, np.isnan(arguments).any(axis=0) if arguments else False)
         return found
+
+    def _warn_of_nan(self, found: Float[np.ndarray, "R N D"], unknown: Any = False) -> None:
+        """Warn of results that are no numbers, where the question was one."""
+        bad = np.isnan(found).any(axis=0) & ~np.asarray(unknown)
+        if bad.any():
+            row, output = np.argwhere(bad)[0].tolist()
+            cells = f"Output {quoted(self.names[output])}, row {row} ({bad.sum()} cells in all)"
+            said = f"{cells}: the prediction is NaN. See `report_` for how the fit ended."
+            warn(said, RuntimeWarning)
 
     def _mixtures(self, rows: slice, wanted: Mask) -> Iterator[tuple[Index, Nodes]]:
         """Yield the wanted cells of some rows, family by family, and their nodes."""
@@ -502,6 +522,27 @@ class Prediction:
 
     def _in_model_units(self, y: Cells) -> Cells:
         return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
+
+
+def check_draws(count: Any, argument: str, most: float = np.inf) -> None:
+    """Refuse what is no number of draws."""
+    number = isinstance(count, int | np.integer) and not isinstance(count, bool)
+    if not number or not 1 <= count <= most:
+        upto = f" of at most {most:,}" if np.isfinite(most) else ""
+        raise ValueError(f"`{argument}` must be a positive integer{upto}, got {count!r}.")
+
+
+def room_for_draws(count: int, shape: tuple[int, int], argument: str) -> Float[np.ndarray, "S N D"]:
+    """Return an array for draws of cells, or say that so many do not fit the memory."""
+    check_draws(count, argument)
+    with contextlib.suppress(MemoryError, OverflowError, ValueError):
+        if count * shape[0] * shape[1] <= MOST_NUMBERS:
+            return np.empty((count, *shape))
+    cells = f"{shape[0]} row(s) of {shape[1]} output(s)"
+    raise ValueError(
+        f"`{argument}` must be so small that all draws fit the memory, got {count} "
+        f"draws of {cells}."
+    )
 
 
 def central_interval(drawn: Float[np.ndarray, "S N D"], probability: float) -> tuple[Cells, Cells]:

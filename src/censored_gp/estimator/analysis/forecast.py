@@ -17,7 +17,7 @@ from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_k
 from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
-from censored_gp.prediction.predictive import central_interval
+from censored_gp.prediction.predictive import MOST_SAMPLES, central_interval, check_draws
 
 SCENARIOS = 12
 """The number of scenarios of unknown inputs."""
@@ -36,6 +36,7 @@ def forecast(
 ) -> Any:
     """Return expected outputs and intervals at the times ahead; see `CensoredGP.forecast`."""
     check_probability(probability)
+    check_draws(samples, "samples", MOST_SAMPLES)
     training, columns = model.training_, model.columns_
     c, name = time_column(model)
     if columns.is_time[c]:
