@@ -35,8 +35,8 @@ far below anything a kernel can tell apart."""
 DIGITS = 12
 """Digits of a number that was shifted by the training mean and back: the rest is rounding."""
 
-LARGEST, LEAST = 1e150, 1e-150
-"""Squares of numbers of this size, and of their differences, are still finite, and not 0."""
+LARGEST = 1e150
+"""Squares of numbers up to this, and of their differences, are finite; of its inverse, not 0."""
 
 FINITE = "There must be finite numbers. "
 
@@ -91,10 +91,10 @@ class Columns:
     """What the columns of the inputs are called, which are times, and where each has its zero.
 
     The origin of a time is the first time stamp of the training data, on the wall clock of its
-    zone (None for times without one); that of a number is its training mean (a whole number, if
-    float64 has too few digits for the column). `named` tells whether the names are the user's own,
-    to be found again in new data. A column of words is as many columns here as it has categories;
-    `levels` then has the user's column and the category.
+    zone (None for times without one); that of a number is its training mean (of integers
+    that have more digits than float64, the median). `named` tells whether the names are the user's
+    own, to be found again in new data. A column of words is as many columns here as it has
+    categories; `levels` then has the user's column and the category.
     """
 
     names: tuple[str, ...]
@@ -212,7 +212,7 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
     parts = [(c, level, values) for c in found for level, values in _encode(c, levels)]
     for column, _, values in parts:
         if values.dtype.kind != "M":
-            refuse_extreme(values, column.name, "Input", least=0.0 if columns else LEAST)
+            refuse_extreme(values, column.name, "Input", 0.0 if columns else 1 / LARGEST)
     if columns is None:
         columns = Columns(
             tuple(c.name if level is None else f"{c.name}={level}" for c, level, _ in parts),
@@ -223,7 +223,8 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
             tuple(None if level is None else (c.name, level) for c, level, _ in parts),
         )
     pairs = zip(parts, columns.origin, strict=True)
-    return np.stack([_centre(values, origin) for (*_, values), origin in pairs], axis=1), columns
+    centred = [_centre(values, origin) for (*_, values), origin in pairs]
+    return np.stack(centred, axis=1, dtype=np.float64), columns
 
 
 def _are_words(column: Column) -> bool:
@@ -270,32 +271,24 @@ def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[st
     return [(None, numbers)]
 
 
-def refuse_extreme(
-    values: Any, names: Sequence[str] | str, noun: str, most: Any = LARGEST, least: Any = LEAST
-) -> None:
+def refuse_extreme(values: Any, names: Any, noun: str, least: float = 1 / LARGEST) -> None:
     """Refuse columns whose largest number is too large or too small to compute with."""
     size = np.where(np.isfinite(values), np.abs(values), 0.0)
     largest = size.max(axis=0, initial=0.0)
-    small = (largest > 0) & (largest < least) & (size == largest)
-    said = "got {:g}. The largest number of a column must be at least {:g} and at most {:g}, or 0."
-    limits = (np.broadcast_to(limit, np.shape(values)) for limit in (least, most))
-    hint = "Choose another unit."
-    refuse((size > most) | small, names, noun, said, values, *limits, hint=hint)
+    bad = (size > LARGEST) | ((largest > 0) & (largest < least) & (size == largest))
+    said = "got {:g}. The largest number of a column must be between 1e-150 and 1e150, or 0."
+    refuse(bad, names, noun, said, values, hint="Choose another unit.")
 
 
-def _origin(values: Any) -> int | float | np.datetime64:
-    """Return the first of times, the mean of numbers."""
-    if values.dtype.kind == "M":
-        return values.min()
-    if values.dtype.kind == "i":
-        return int(values[0]) + round(float((values - values[0]).mean()))
-    return float(values.mean())
+def _origin(values: Any) -> Any:
+    """Return the first of times, the mean of numbers, the median of integers of many digits."""
+    if values.dtype.kind == "f":
+        return float(values.mean())
+    return values.min() if values.dtype.kind == "M" else int(np.sort(values)[len(values) // 2])
 
 
-def _centre(values: Any, origin: int | float | np.datetime64) -> Float[np.ndarray, " N"]:
-    if isinstance(origin, np.datetime64):
-        return hours_since(values, origin)
-    return (values - origin).astype(np.float64)
+def _centre(values: Any, origin: int | float | np.datetime64) -> Any:
+    return hours_since(values, origin) if isinstance(origin, np.datetime64) else values - origin
 
 
 def _checked_against(columns: Columns, found: Sequence[Column], named: bool) -> list[Column]:

@@ -177,9 +177,8 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
         table = _with_times(table, layout.time, layout.by)
         inputs, each = _inputs(table, layout), np.arange(len(table))
         if not layout.long or table.has(layout.by):
-            output = None
-            if layout.long:
-                output = _known_labels(table, layout)
+            output = _known_labels(table, layout) if layout.long else None
+            if output is not None:
                 each = _rows_alike([_codes(inputs, n) for n in layout.columns], output)[1]
             return inputs, _rows(table, layout, each, output)
     repeated = np.repeat(each, len(layout.outputs))

@@ -498,13 +498,10 @@ def from_arrow(array: Any, name: str, noun: str, zone: str | None = None) -> Col
 
 
 def _keep_digits(numbers: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
-    """Return numbers as float64, as int64 if they are integers of more digits than that has."""
+    """Return numbers as float64, integers that have more digits than that as int64."""
     floats = numbers.astype(np.float64)
-    if numbers.dtype.kind not in "iu" or not len(floats):
-        return floats
-    # Differences must not overflow.
-    exact = 2.0**53 < np.max(np.abs(floats)) < 2.0**63 and np.ptp(floats) < 2.0**62
-    return numbers.astype(np.int64) if exact else floats
+    long = numbers.dtype.kind == "i" and np.abs(floats).max(initial=0.0) > 2.0**53
+    return numbers.astype(np.int64) if long else floats
 
 
 def _plain(array: Any) -> pa.Array:
@@ -631,9 +628,7 @@ def group_labels(table: Table, name: Any) -> Shaped[np.ndarray, " N"]:
     values = table.column(name, "by").values
     if values.dtype.kind == "f" and np.all(np.isfinite(values) & (values == np.round(values))):
         return values.astype(np.int64)
-    if values.dtype.kind != "O":
-        return values
-    return np.array(["missing" if value is None else value for value in values])
+    return values
 
 
 def build(backend: str, columns: Mapping[Any, Any]) -> Any:

@@ -7,25 +7,20 @@ are named, with what was found, what is accepted and what to do.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from censored_gp.data.errors import DataError, listed, refuse, warn
-from censored_gp.data.inputs import LARGEST, Columns, refuse_extreme
+from censored_gp.data.inputs import Columns, refuse_extreme
 from censored_gp.data.observations import Cells, Observations, from_cells, read_values
 from censored_gp.data.time import to_utc
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import knows_shares
 
-FEW_ROWS = 10
-"""Rows below which repeated times say nothing of the kind of table."""
-
 ALIGN = "Align them by their index (.loc[X.index]), or drop it (.to_numpy())."
-
-MOST_COUNTED = 2.0**53
-"""Above this float64 has not all whole numbers."""
 
 Likelihoods = tuple[Likelihood, ...]
 
@@ -73,16 +68,13 @@ def same_index(X: Any, **others: Any) -> None:
 
     This is about series and data frames of pandas: others have no index.
     """
-    own = getattr(X, "index", None)
+    own: Any = getattr(X, "index", None)
     for name, other in others.items():
-        index = getattr(other, "index", None)
+        index: Any = getattr(other, "index", None)
         labelled = hasattr(own, "equals") and hasattr(index, "equals")
         if not labelled or len(own) != len(index) or own.equals(index):
             continue
-        differ = [not (a == b or a is b) for a, b in zip(own, index, strict=True)]
-        if not any(differ):
-            continue
-        row = differ.index(True)
+        row = int(np.argmax(np.asarray(own != index)))
         said = f"`{name}` has the index {index[row]!r} in row {row}, where X has {own[row]!r}"
         if set(own) == set(index):
             raise DataError(f"{said}, and the same labels in another order.", hint=ALIGN)
@@ -162,8 +154,7 @@ def _require_possible(observations: Observations, likelihoods: Likelihoods) -> N
     bounds = zip(likelihoods, *(b.T for b in _round_inward(observations, likelihoods)), strict=True)
     empty = np.stack([f.support.is_empty(low, high) for f, low, high in bounds], axis=1)
     for end in (lower, upper):
-        most = [MOST_COUNTED if f.support.discrete else LARGEST for f in likelihoods]
-        refuse_extreme(end, observations.names, "Output", most)
+        refuse_extreme(end, observations.names, "Output")
     contains = [f.support.contains(lower[:, d]) for d, f in enumerate(likelihoods)]
     impossible = (observations.is_exact | share) & ~np.stack(contains, axis=1)
     partial = share & ~np.array([knows_shares(likelihood) for likelihood in likelihoods])
@@ -195,41 +186,26 @@ def warn_of_little(observations: Observations) -> None:
             )
 
 
-def warn_of_shared_times(
-    inputs: Float[np.ndarray, "N C"], observations: Observations, columns: Columns, time: Any
-) -> None:
-    """Warn if rows have the time, and all else, of another; if most have, the table may be long.
+def warn_of_shared_times(inputs: Float[np.ndarray, "N C"], columns: Columns, time: Any) -> None:
+    """Warn if rows of a wide table have the time, and all else, of another: it may be long.
 
     An hour that a zone has twice in autumn is no such case.
     """
-    named = [n for n, is_time in zip(columns.names, columns.is_time, strict=True) if is_time]
-    time = str(time) if time is not None else next(iter(named), None)
-    if time not in columns.names:
+    time = time or next(itertools.compress(columns.names, columns.is_time), None)
+    _, first, group, counts = np.unique(
+        inputs, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    first, shared = first[group.reshape(-1)], counts[group.reshape(-1)] > 1
+    if time not in columns.names or not shared.any():
         return
-    _, group, counts = np.unique(inputs, axis=0, return_inverse=True, return_counts=True)
-    group, zone = group.reshape(-1), columns.zones[columns.names.index(time)]
-    shared = counts[group] > 1
-    if zone is not None and shared.any():
-        times = columns.values(time, inputs[shared])
-        shared[shared] = to_utc(times, zone) == to_utc(times, zone, fold=1)
-    if len(inputs) >= FEW_ROWS and 2 * shared.sum() > len(inputs):
+    times, zone = columns.values(time, inputs), columns.zones[columns.names.index(time)]
+    if zone is not None:
+        shared &= to_utc(times, zone) == to_utc(times, zone, fold=1)
+    if shared.any():
+        row = int(np.argmax(shared & (first < np.arange(len(inputs)))))
         warn(
             f"Time {time!r}: {shared.sum():,} of {len(inputs):,} rows have a time (and inputs) "
-            "that another row has, too; they are taken for measurements of one and the same. If "
-            "each row is about one place, product or station, name the column that says which "
-            "one: by='...'."
-        )
-        return
-    row, output = np.nonzero(shared[:, None] & ~observations.is_missing)
-    pair = group[row] * observations.shape[1] + output
-    _, first, same = np.unique(pair, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[same] != np.arange(len(row)))
-    if len(again):
-        k = again[0]
-        value = columns.values(time, inputs[row[[k]]])[0]
-        warn(
-            f"Time {time!r}, row {row[k]}: got {value} of output "
-            f"{observations.names[output[k]]!r} again, after row {row[first[same[k]]]} "
-            f"({len(again)} such cell(s)). They are taken for measurements of one and the same. "
-            "If they are not, drop one, or add them up."
+            f"that another row has, too, such as rows {first[row]} and {row} ({times[row]}); they "
+            "are taken for measurements of one and the same. If each row is about one place, "
+            "product or station, name the column that says which one: by='...'."
         )

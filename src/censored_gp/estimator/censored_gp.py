@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
-import jax
 import numpy as np
-from jax.tree_util import tree_leaves_with_path
+from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -39,7 +39,7 @@ from censored_gp.inference.result import Progress, silent
 from censored_gp.model.compilation import float64, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models
-from censored_gp.prediction.predictive import MOST_ROWS, Prediction, room_for_draws
+from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
 
@@ -193,13 +193,14 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Fit to rows of inputs and outputs that are exact, censored or missing.
 
         Either X are the inputs and y the outputs, as arrays or data frames. Or X is a table
-        (a data frame of pandas, polars or pyarrow, or a dict of columns), `outputs` names its
-        columns of outputs, and what is below may be names of columns as well: one name, a list
+        (a data frame of pandas, polars or pyarrow, a dict of columns, or the path of a CSV or
+        Parquet file: .csv, .tsv, .txt, these with .gz, .parquet, .pq), `outputs` names its columns
+        of outputs, and what is below may be names of columns as well: one name, a list
         with one for each output, or a dict by output. Results are then such tables, too.
 
         Parameters
         ----------
-        X : array, data frame, or dict of columns
+        X : array, data frame, dict of columns, or path
             Inputs, or a table with everything; a column of times may be given as datetimes.
         y : array (N,) or (N, D), data frame, or Observations
             Outputs, NaN where missing. May be None if bounds, or names of `outputs`, are given.
@@ -240,7 +241,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         warn_of_little(data.observations)
         if layout is None or not layout.long:
             time = None if layout is None else layout.time
-            warn_of_shared_times(data.inputs, data.observations, data.columns, time)
+            warn_of_shared_times(data.inputs, data.columns, time)
         keep_compiled_programs()
         with float64(), progress_bar(self.progress) as tell:
             units = choose_units(likelihoods, data.seen.values())
@@ -267,21 +268,25 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     @property
     def observations_(self) -> Observations:
         """Bounds of the training outputs."""
+        check_is_fitted(self)
         return self.training_.observations
 
     @property
     def output_names_(self) -> tuple[str, ...]:
         """Names of the outputs."""
+        check_is_fitted(self)
         return self.training_.observations.names
 
     @property
     def columns_(self) -> Columns:
         """The encoding of the inputs."""
+        check_is_fitted(self)
         return self.training_.columns
 
     @property
     def layout_(self) -> Layout | None:
         """The roles of the columns of the training table; None if arrays were given."""
+        check_is_fitted(self)
         return self.training_.layout
 
     @property
@@ -294,6 +299,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         >>> MOCGP(rank=1).fit([[0], [1], [2], [3]], [[1, 9], [2, 7], [3, 8], [2, 9]]).rank_
         {'mean': (1,), 'scale': ()}
         """
+        check_is_fitted(self)
         priors = self.posterior_.model.priors
         return {role: tuple(a.shape[2] for a in lmc.mixing) for role, lmc in priors.items()}
 
@@ -395,7 +401,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (100, 2)
         """
         prediction, rows = self._asked(X)
-        room_for_draws(n, prediction.shape, "n")
+        check_draws(n, "n", math.prod(prediction.shape))
         drawn = prediction.sample(n, settings.seed_of(random_state, self.random_state))
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
@@ -414,9 +420,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         inputs, rows = training.read_new(self, X)
         rng = np.random.default_rng(settings.seed_of(random_state, self.random_state))
-        cells = room_for_draws(n, (len(inputs), len(self.output_names_)), "n")
-        for draw, seed in enumerate(rng.integers(2**31, size=n)):
-            cells[draw] = prior_draw(self.posterior_.model, inputs, int(seed))
+        check_draws(n, "n", len(inputs) * len(self.output_names_))
+        seeds = rng.integers(2**31, size=n)
+        cells = np.stack([prior_draw(self.posterior_.model, inputs, int(s)) for s in seeds])
         own = self.units_.shift + self.units_.scale * cells
         return self._shaped(own, rows, ("draw", np.arange(n)))
 
@@ -434,7 +440,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([3.4, 3.4])
         """
         check_is_fitted(self)
-        rows = training.positions(rows, len(self.training_.inputs))
+        places, given = None, rows if isinstance(rows, slice | list) else np.atleast_1d(rows)
+        with contextlib.suppress(IndexError):
+            places = np.arange(len(self.training_.inputs))[given]
+        if places is None or places.ndim != 1:
+            raise ValueError(f"`rows` must be a slice, a mask or positions of rows, got {rows!r}.")
+        rows = places
         sites = {
             role: Sites(*(np.asarray(part)[:, rows] for part in own))
             for role, own in self.posterior_.sites.items()
@@ -749,9 +760,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
 def _checked(report: FitResult, posterior: Posterior) -> FitResult:
     """Return the report, as one of a fit that diverged if a part of the posterior is not finite."""
-    parts = {jax.tree_util.keystr(path): leaf for path, leaf in tree_leaves_with_path(posterior)}
-    parts = {"ELBO": report.elbo, **{f"posterior_{path}": leaf for path, leaf in parts.items()}}
-    bad = [name for name, part in parts.items() if not np.isfinite(np.asarray(part)).all()]
+    parts = tree_leaves_with_path({"elbo": report.elbo, "posterior": posterior})
+    bad = [keystr(path) for path, part in parts if not np.isfinite(np.asarray(part)).all()]
     if not bad or report.status == "interrupted":
         return report
     said = "The fit diverged." if report.converged else report.message

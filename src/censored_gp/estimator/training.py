@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
@@ -188,22 +188,6 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
     anew = any(bounds[name] is not None for name in ("censored", "capacity", "lower", "upper"))
     layout = dataclasses.replace(model.layout_, **bounds) if anew else model.layout_
     return layouts.read_truth(X, layout)
-
-
-def positions(rows: Any, count: int) -> Int[np.ndarray, " K"]:
-    """Return positions of rows, given as a slice, a mask or positions."""
-    found = np.arange(count)
-    if not isinstance(rows, slice):
-        given = np.atleast_1d(np.asarray(rows))
-        mask = given.dtype == bool and given.shape == (count,)
-        whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
-        if not mask and not (whole and np.all((given >= -count) & (given < count))):
-            raise ValueError(
-                f"`rows` must be a slice, a mask of {count} rows, or positions among them, "
-                f"got {rows!r}."
-            )
-        rows = given if mask else given.astype(int)
-    return found[rows]
 
 
 def read_values(

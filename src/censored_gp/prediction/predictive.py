@@ -14,9 +14,9 @@ likelihood. The latter take long to compile, and all models of a family share th
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -64,8 +64,8 @@ QUANTILES_KEPT = 8
 """Quantiles and ends of intervals at this many levels are kept: plots and tables share them."""
 MOST_SAMPLES = 10**6
 """Joint draws of a summary at most: its error is then a thousandth of a standard deviation."""
-MOST_NUMBERS = 10**10
-"""A sample has at most this many numbers, 80 GB: systems may promise more memory than they have."""
+MOST_NUMBERS = 2 * 10**9
+"""A sample has at most this many numbers, 16 GB."""
 MOST_DRAWN = 5_000_000
 """At most this many cells are drawn jointly at once, which bounds the memory."""
 
@@ -317,8 +317,9 @@ class Prediction:
         >>> model.predict_distribution([[2.5], [3.5]]).sample(100).shape
         (100, 2, 1)
         """
+        check_draws(count, "count", math.prod(self.shape))
         parts = self.sample_in_chunks(count, random_state, joint)
-        drawn, start = room_for_draws(count, self.shape, "count"), 0
+        drawn, start = np.empty((count, *self.shape)), 0
         for part in parts:
             drawn[start : start + len(part)] = part
             start += len(part)
@@ -333,7 +334,7 @@ class Prediction:
         >>> [len(part) for part in found.sample_in_chunks(100)]
         [100]
         """
-        check_draws(count, "count")
+        check_draws(count, "count", 1)
         parts = max(1, -(-count * self.shape[0] * self.shape[1] // MOST_DRAWN))
         size, random = -(-count // parts), np.random.default_rng(random_state)
         starts = range(0, count, size)
@@ -361,10 +362,8 @@ class Prediction:
         for family, cells in self._by_family(everything, ~self._exact):
             key, own = jax.random.split(key)
             if cells[0].size:
-                gamma, bounds = (
-                    self._gamma(latent, family, cells),
-                    tuple(b[cells] for b in self._bounds),
-                )
+                gamma = self._gamma(latent, family, cells)
+                bounds = tuple(b[cells] for b in self._bounds)
                 if self._has_cavity(family):
                     gamma = self._match_marginals(family, cells, bounds, gamma)
                 drawn[:, cells[0], cells[1]] = draw(family, own, gamma, bounds)
@@ -403,17 +402,13 @@ class Prediction:
         order = np.argsort(nodes, axis=0, kind="stable")
         nodes, weights = (np.take_along_axis(a, order, axis=0) for a in (nodes, weights))
         levels = ndtri(np.clip(np.cumsum(weights, axis=0) - 0.5 * weights, 1e-15, 1 - 1e-15))
-        centre, spread = (
-            self._gamma({role: v[None] for role, v in part.items()}, family, cells)[mean][
-                0, bounded
-            ]
-            for part in self.latent()
-        )
+        latent = ({role: v[None] for role, v in part.items()} for part in self.latent())
+        moments = (self._gamma(part, family, cells)[mean][0, bounded] for part in latent)
+        centre, spread = moments
         normal = (gamma[mean][:, bounded] - centre) / spread
         matched = gamma[mean].copy()
-        matched[:, bounded] = np.stack(
-            [np.interp(*each) for each in zip(normal.T, levels.T, nodes.T, strict=True)], axis=1
-        )
+        curves = zip(normal.T, levels.T, nodes.T, strict=True)
+        matched[:, bounded] = np.stack([np.interp(*each) for each in curves], axis=1)
         return *gamma[:mean], matched, *gamma[mean + 1 :]
 
     @in_float64
@@ -465,10 +460,8 @@ class Prediction:
         """
         for likelihood in dict.fromkeys(self._likelihoods):
             same = np.array([other == likelihood for other in self._likelihoods])
-            for family, kind in (
-                (likelihood, ~self._partial),
-                (PartialCount(likelihood), self._partial),
-            ):
+            partial = PartialCount(likelihood), self._partial
+            for family, kind in ((likelihood, ~self._partial), partial):
                 cells = same & kind[rows]
                 if cells.any():
                     row, output = np.nonzero(cells & wanted[rows])
@@ -497,10 +490,7 @@ class Prediction:
         if everything and self._nodes is not None:
             return self._nodes
         found = jax.tree.map(np.asarray, _nodes_at(self._posterior, *self._padded(rows)))
-        if (
-            rows == slice(0, len(self._inputs))
-            and sum(a.size for a in found[0].values()) <= MOST_KEPT
-        ):
+        if everything and sum(a.size for a in found[0].values()) <= MOST_KEPT:
             self._nodes = found
         return found
 
@@ -524,25 +514,13 @@ class Prediction:
         return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
 
 
-def check_draws(count: Any, argument: str, most: float = np.inf) -> None:
-    """Refuse what is no number of draws."""
+def check_draws(count: Any, argument: str, cells: int | None = None) -> None:
+    """Refuse what is no number of draws: of a summary, or of so many cells that are all kept."""
+    most = MOST_SAMPLES if cells is None else MOST_NUMBERS // cells
     number = isinstance(count, int | np.integer) and not isinstance(count, bool)
     if not number or not 1 <= count <= most:
-        upto = f" of at most {most:,}" if np.isfinite(most) else ""
-        raise ValueError(f"`{argument}` must be a positive integer{upto}, got {count!r}.")
-
-
-def room_for_draws(count: int, shape: tuple[int, int], argument: str) -> Float[np.ndarray, "S N D"]:
-    """Return an array for draws of cells, or say that so many do not fit the memory."""
-    check_draws(count, argument)
-    with contextlib.suppress(MemoryError, OverflowError, ValueError):
-        if count * shape[0] * shape[1] <= MOST_NUMBERS:
-            return np.empty((count, *shape))
-    cells = f"{shape[0]} row(s) of {shape[1]} output(s)"
-    raise ValueError(
-        f"`{argument}` must be so small that all draws fit the memory, got {count} "
-        f"draws of {cells}."
-    )
+        said = f"must be a positive integer of at most {most:,}, got {count!r}."
+        raise ValueError(f"`{argument}` {said}")
 
 
 def central_interval(drawn: Float[np.ndarray, "S N D"], probability: float) -> tuple[Cells, Cells]:

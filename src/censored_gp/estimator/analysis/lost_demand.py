@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.errors import listed
+from censored_gp.data.errors import listed, refuse
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import group_labels, is_missing, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
 from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.estimator.training import TrainingData, read_new, wall_clock
 from censored_gp.inference.posterior import Posterior
-from censored_gp.prediction.predictive import MOST_SAMPLES, check_draws, room_for_draws
+from censored_gp.prediction.predictive import check_draws
 
 PARTS = ("output", *CALENDAR)
 """The words that cells can be grouped by, beside columns of the training table."""
@@ -66,7 +66,7 @@ def lost_demand(
             "use_censoring=False."
         )
     check_probability(probability)
-    check_draws(samples, "samples", MOST_SAMPLES)
+    check_draws(samples, "samples")
     groups = group_cells(model.training_, by)
     drawn = draw_lost(model, samples, seed_of(seed, model.random_state, 0))
     return model.training_.table(summarise(model.observations_, drawn, groups, probability))
@@ -84,7 +84,6 @@ def draw_lost(model: Any, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
     if not rows.any():
         return np.zeros((1, 0))
     right, recorded = known.is_right[rows], known.lower[known.is_right]
-    room_for_draws(samples, (len(recorded), 1), "samples")
     parts = model.imputation(rows).sample_in_chunks(samples, seed)
     # Computing is in other units, so that a draw at its bound can come out a hair below it.
     lost = np.concatenate([np.maximum(part[:, right] - recorded, 0.0) for part in parts])
@@ -216,7 +215,7 @@ def required_supply(
 ) -> Any:
     """Return how much supply meets demand with a probability; see `CensoredGP.required_supply`."""
     check_probability(probability)
-    check_draws(samples, "samples", MOST_SAMPLES)
+    check_draws(samples, "samples")
     training = model.training_
     inputs, rows = read_new(model, X)
     prediction = model.distribution_at(inputs)
@@ -224,7 +223,11 @@ def required_supply(
     asked = np.full(prediction.shape, rows is None or rows.output is None)
     if rows is not None and rows.output is not None:
         asked[rows.row, rows.output] = True
-        window = _by_model_row(window, rows.row)
+        if np.shape(window) == rows.row.shape:
+            labels, first = np.asarray(window), np.unique(rows.row, return_index=True)[1]
+            other, said = labels[first][rows.row], "got {!r}, but {!r} in a row of the same time."
+            refuse(labels != other, "window", "Label", said, labels, other)
+            window = labels[first]
     labels, code = windows_of(window, wall_clock(training.columns, inputs), len(inputs))
     parts = prediction.sample_in_chunks(samples, seed_of(seed, model.random_state, 0))
     peaks, sums = peaks_and_sums(parts, code, asked)
@@ -240,20 +243,6 @@ def required_supply(
         columns |= {name: enough.ravel(), f"expected_{name}": figures.mean(axis=0).ravel()}
     order = ("window", training.output_label, "peak", "sum", "expected_peak", "expected_sum")
     return training.table({name: columns[name] for name in order})
-
-
-def _by_model_row(window: Any, row: Int[np.ndarray, " K"]) -> Any:
-    """Return labels of the rows of a long table as labels of the model's rows."""
-    if window is None or isinstance(window, str) or np.shape(window) != row.shape:
-        return window
-    labels, (_, first) = np.asarray(window), np.unique(row, return_index=True)
-    other = np.flatnonzero(labels[first][row] != labels)
-    if len(other):
-        raise ValueError(
-            "`window` must have the same label in all rows of one time, got "
-            f"{labels[other[0]]!r} and {labels[first[row[other[0]]]]!r} (row {other[0]})."
-        )
-    return labels[first]
 
 
 def windows_of(
