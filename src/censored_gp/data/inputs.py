@@ -209,10 +209,8 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
         levels = {c.name: _levels(c) for c in found if named and _are_words(c)}
     else:
         found, levels = _checked_against(columns, found, named), columns.categories
-    parts = [(c, level, values) for c in found for level, values in _encode(c, levels)]
-    for column, _, values in parts:
-        if values.dtype.kind != "M":
-            refuse_extreme(values, column.name, "Input", 0.0 if columns else 1 / LARGEST)
+    least = 1 / LARGEST if columns is None else 0.0
+    parts = [(c, level, values) for c in found for level, values in _encode(c, levels, least)]
     if columns is None:
         columns = Columns(
             tuple(c.name if level is None else f"{c.name}={level}" for c, level, _ in parts),
@@ -246,7 +244,7 @@ def _levels(column: Column) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[str | None, Any]]:
+def _encode(column: Column, levels: dict[str, Any], least: float) -> list[tuple[str | None, Any]]:
     """Return times, finite numbers, or 0/1 for each category, which is named before it."""
     name, values = column.name, column.values
     if name in levels:
@@ -268,6 +266,7 @@ def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[st
     numbers = values if values.dtype.kind == "i" else column.numbers("Input")
     shown = np.where(np.isnan(numbers), "NaN", numbers.astype(str))
     refuse(~np.isfinite(numbers), name, "Input", "got {}.", shown, hint=FINITE + FILL_IN)
+    refuse_extreme(numbers, name, "Input", least)
     return [(None, numbers)]
 
 

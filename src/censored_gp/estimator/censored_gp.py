@@ -240,8 +240,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         layout, likelihoods = data.layout, data.likelihoods
         warn_of_little(data.observations)
         if layout is None or not layout.long:
-            time = None if layout is None else layout.time
-            warn_of_shared_times(data.inputs, data.columns, time)
+            warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
         with float64(), progress_bar(self.progress) as tell:
             units = choose_units(likelihoods, data.seen.values())
@@ -350,9 +349,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([3.2, 4.1])
         """
         prediction, rows = self._asked(X)
-        found = prediction.quantile(levels)
-        several = ("level", np.asarray(levels, dtype=float)) if np.ndim(levels) else None
-        return self._shaped(found, rows, several)
+        several = ("level", np.ravel(levels)) if np.ndim(levels) else None
+        return self._shaped(prediction.quantile(levels), rows, several)
 
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true outputs with a probability.

@@ -164,7 +164,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(target.parent))
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError):
-            # What a process that was killed has left behind; another may be writing now.
+            # What a killed process has left behind; another may be writing at this moment.
             if time.time() - left.stat().st_mtime > STALE:
                 left.unlink()
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")

@@ -54,19 +54,12 @@ class Preset(CensoredGP):
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
+        fixed = {name: getattr(type(self), name) for name in FIXED}
         super().__init__(
-            likelihood,
-            kernels,
-            **{name: getattr(type(self), name) for name in FIXED},
-            rank=rank,
-            engine=engine,
-            max_iterations=max_iterations,
-            engine_settings=engine_settings,
-            inducing_tolerance=inducing_tolerance,
-            max_inducing=max_inducing,
-            random_state=random_state,
-            progress=progress,
-        )
+            likelihood, kernels, rank=rank, engine=engine, max_iterations=max_iterations,
+            engine_settings=engine_settings, inducing_tolerance=inducing_tolerance,
+            max_inducing=max_inducing, random_state=random_state, progress=progress, **fixed,
+        )  # fmt: skip
 
 
 class NCGP(Preset):

@@ -199,8 +199,7 @@ class Prediction:
         """
         levels = np.asarray(level, dtype=float) if reads_as(np.float64, level) else np.zeros(1)
         if levels.ndim > 1 or not levels.size or not np.all((levels > 0) & (levels < 1)):
-            said = "must be a number between 0 and 1, or a flat list of one or more"
-            raise ValueError(f"`levels` {said}, got {level!r}.")
+            raise ValueError(f"`levels` must be one or more between 0 and 1, got {level!r}.")
         values = np.stack([self._keep(self._quantile, float(p)) for p in levels.ravel()])
         return values.reshape(*levels.shape, *self.shape)
 
@@ -403,8 +402,7 @@ class Prediction:
         nodes, weights = (np.take_along_axis(a, order, axis=0) for a in (nodes, weights))
         levels = ndtri(np.clip(np.cumsum(weights, axis=0) - 0.5 * weights, 1e-15, 1 - 1e-15))
         latent = ({role: v[None] for role, v in part.items()} for part in self.latent())
-        moments = (self._gamma(part, family, cells)[mean][0, bounded] for part in latent)
-        centre, spread = moments
+        centre, spread = (self._gamma(p, family, cells)[mean][0, bounded] for p in latent)
         normal = (gamma[mean][:, bounded] - centre) / spread
         matched = gamma[mean].copy()
         curves = zip(normal.T, levels.T, nodes.T, strict=True)
@@ -438,8 +436,7 @@ class Prediction:
         if bad.any():
             row, output = np.argwhere(bad)[0].tolist()
             cells = f"Output {quoted(self.names[output])}, row {row} ({bad.sum()} cells in all)"
-            said = f"{cells}: the prediction is NaN. See `report_` for how the fit ended."
-            warn(said, RuntimeWarning)
+            warn(f"{cells}: the prediction is NaN. See how the fit ended.", RuntimeWarning)
 
     def _mixtures(self, rows: slice, wanted: Mask) -> Iterator[tuple[Index, Nodes]]:
         """Yield the wanted cells of some rows, family by family, and their nodes."""
@@ -519,8 +516,7 @@ def check_draws(count: Any, argument: str, cells: int | None = None) -> None:
     most = MOST_SAMPLES if cells is None else MOST_NUMBERS // cells
     number = isinstance(count, int | np.integer) and not isinstance(count, bool)
     if not number or not 1 <= count <= most:
-        said = f"must be a positive integer of at most {most:,}, got {count!r}."
-        raise ValueError(f"`{argument}` {said}")
+        raise ValueError(f"`{argument}` must be a positive integer up to {most:,}, got {count!r}.")
 
 
 def central_interval(drawn: Float[np.ndarray, "S N D"], probability: float) -> tuple[Cells, Cells]:

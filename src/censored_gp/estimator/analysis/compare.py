@@ -77,8 +77,8 @@ def compare(
     families = list(likelihoods) if isinstance(likelihoods, list | tuple) else [likelihoods]
     if not names or not set(names) <= set(MODELS):
         said = f"`models` must be among {listed(MODELS)}, got {listed(map(str, names))}."
-        wrong = [name for name in names if name not in MODELS][:1]
-        raise ValueError(" ".join([said, *(did_you_mean(name, MODELS) for name in wrong)]))
+        wrong = next((name for name in names if name not in MODELS), "")
+        raise ValueError(f"{said} {did_you_mean(wrong, MODELS)}".strip())
     if not families:
         raise ValueError("`likelihoods` must be one or more, got none.")
     chosen = {"random_state": random_state, **(settings or {})}
