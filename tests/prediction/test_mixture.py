@@ -33,7 +33,7 @@ def below(mixture, y):
     return np.exp(TAILS(mixture, jnp.asarray(y))[0])
 
 
-QUANTILES = quick(lambda mixture, level: mixture.quantile(level))
+QUANTILES = quick(lambda mixture, level: mixture.quantile(level, jnp.log(level)))
 TAILS = quick(lambda mixture, y: mixture.log_tails(y))
 
 

@@ -134,8 +134,9 @@ def listed(names: Iterable[Any]) -> str:
 
 def did_you_mean(name: Any, names: Iterable[Any]) -> str:
     """Return a question after the nearest of the names, or nothing if none is near."""
-    near = difflib.get_close_matches(str(name)[:LONGEST_NAME], [str(n) for n in names], 1)
-    return f"Did you mean {quoted(near[0])}?" if near else ""
+    lower = {str(n).lower(): n for n in names}
+    near = difflib.get_close_matches(str(name)[:LONGEST_NAME].lower(), lower, 1)
+    return f"Did you mean {quoted(lower[near[0]])}?" if near else ""
 
 
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:

@@ -35,6 +35,9 @@ far below anything a kernel can tell apart."""
 DIGITS = 12
 """Digits of a number that was shifted by the training mean and back: the rest is rounding."""
 
+LARGEST = 1e150
+"""Squares of numbers up to this, and of their differences, are finite; of its inverse, not 0."""
+
 FINITE = "There must be finite numbers. "
 
 FILL_IN = "Drop the row or fill in the value (outputs may be missing, inputs not)."
@@ -88,14 +91,15 @@ class Columns:
     """What the columns of the inputs are called, which are times, and where each has its zero.
 
     The origin of a time is the first time stamp of the training data, on the wall clock of its
-    zone (None for times without one); that of a number is its training mean. `named` tells whether
-    the names are the user's own, to be found again in new data. A column of words is as many
-    columns here as it has categories; `levels` then has the user's column and the category.
+    zone (None for times without one); that of a number is its training mean (of integers
+    that have more digits than float64, the median). `named` tells whether the names are the user's
+    own, to be found again in new data. A column of words is as many columns here as it has
+    categories; `levels` then has the user's column and the category.
     """
 
     names: tuple[str, ...]
     is_time: tuple[bool, ...]
-    origin: tuple[float | np.datetime64, ...]
+    origin: tuple[int | float | np.datetime64, ...]
     zones: tuple[str | None, ...] = ()
     named: bool = False
     levels: tuple[tuple[str, str] | None, ...] = ()
@@ -151,6 +155,8 @@ class Columns:
         if isinstance(first, np.datetime64):
             since = np.round(inputs[:, places[0]] * 3.6e9).astype("timedelta64[us]")
             return first.astype("datetime64[us]") + since
+        if isinstance(first, int):
+            return np.round(inputs[:, places[0]]).astype(np.int64) + first
         numbers = inputs[:, places[0]] + float(first)
         return np.array([float(f"{number:.{DIGITS}g}") for number in numbers])
 
@@ -203,18 +209,20 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
         levels = {c.name: _levels(c) for c in found if named and _are_words(c)}
     else:
         found, levels = _checked_against(columns, found, named), columns.categories
-    parts = [(c, level, values) for c in found for level, values in _encode(c, levels)]
+    least = 1 / LARGEST if columns is None else 0.0
+    parts = [(c, level, values) for c in found for level, values in _encode(c, levels, least)]
     if columns is None:
         columns = Columns(
             tuple(c.name if level is None else f"{c.name}={level}" for c, level, _ in parts),
             tuple(values.dtype.kind == "M" for *_, values in parts),
-            tuple(v.min() if v.dtype.kind == "M" else float(v.mean()) for *_, v in parts),
+            tuple(_origin(values) for *_, values in parts),
             tuple(c.zone for c, *_ in parts),
             named,
             tuple(None if level is None else (c.name, level) for c, level, _ in parts),
         )
     pairs = zip(parts, columns.origin, strict=True)
-    return np.stack([_centre(values, origin) for (*_, values), origin in pairs], axis=1), columns
+    centred = [_centre(values, origin) for (*_, values), origin in pairs]
+    return np.stack(centred, axis=1, dtype=np.float64), columns
 
 
 def _are_words(column: Column) -> bool:
@@ -236,7 +244,7 @@ def _levels(column: Column) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[str | None, Any]]:
+def _encode(column: Column, levels: dict[str, Any], least: float) -> list[tuple[str | None, Any]]:
     """Return times, finite numbers, or 0/1 for each category, which is named before it."""
     name, values = column.name, column.values
     if name in levels:
@@ -255,13 +263,30 @@ def _encode(column: Column, levels: dict[str, tuple[str, ...]]) -> list[tuple[st
     if column.is_time:
         refuse(np.isnat(values), name, "Input", "got a missing time.", hint=FILL_IN)
         return [(None, values)]
-    numbers = column.numbers("Input")
+    numbers = values if values.dtype.kind == "i" else column.numbers("Input")
     shown = np.where(np.isnan(numbers), "NaN", numbers.astype(str))
     refuse(~np.isfinite(numbers), name, "Input", "got {}.", shown, hint=FINITE + FILL_IN)
+    refuse_extreme(numbers, name, "Input", least)
     return [(None, numbers)]
 
 
-def _centre(values: Any, origin: float | np.datetime64) -> Float[np.ndarray, " N"]:
+def refuse_extreme(values: Any, names: Any, noun: str, least: float = 1 / LARGEST) -> None:
+    """Refuse columns whose largest number is too large or too small to compute with."""
+    size = np.where(np.isfinite(values), np.abs(values), 0.0)
+    largest = size.max(axis=0, initial=0.0)
+    bad = (size > LARGEST) | ((largest > 0) & (largest < least) & (size == largest))
+    said = "got {:g}. The largest number of a column must be between 1e-150 and 1e150, or 0."
+    refuse(bad, names, noun, said, values, hint="Choose another unit.")
+
+
+def _origin(values: Any) -> Any:
+    """Return the first of times, the mean of numbers, the median of integers of many digits."""
+    if values.dtype.kind == "f":
+        return float(values.mean())
+    return values.min() if values.dtype.kind == "M" else int(np.sort(values)[len(values) // 2])
+
+
+def _centre(values: Any, origin: int | float | np.datetime64) -> Any:
     return hours_since(values, origin) if isinstance(origin, np.datetime64) else values - origin
 
 

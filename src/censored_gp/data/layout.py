@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -166,8 +166,10 @@ def read_training(
 
 
 def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
-    """Read the inputs of a new table, and which cells its rows ask for.
+    """Read the inputs of a new table, row by row, and which cells its rows ask for.
 
+    Rows of a long table that differ in their output alone are one row of the model; by the clock
+    of a zone, an hour that comes twice is two.
     A long table without the column `by` asks for all outputs at each of its rows.
     """
     table = open_table(data)
@@ -176,6 +178,8 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
         inputs, each = _inputs(table, layout), np.arange(len(table))
         if not layout.long or table.has(layout.by):
             output = _known_labels(table, layout) if layout.long else None
+            if output is not None:
+                each = _rows_alike([_codes(inputs, n) for n in layout.columns], output)[1]
             return inputs, _rows(table, layout, each, output)
     repeated = np.repeat(each, len(layout.outputs))
     labels = np.array(layout.outputs * len(table))
@@ -255,7 +259,8 @@ def _as_names(given: Any) -> tuple[str, ...]:
     """Return names of columns, from one name or several."""
     if given is None:
         return ()
-    return tuple(map(str, given)) if isinstance(given, list | tuple) else (str(given),)
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return tuple(map(str, given)) if several else (str(given),)
 
 
 def _check_roles(
@@ -345,10 +350,7 @@ def _rows_of_long(inputs: Table, output: Whole, layout: Layout) -> tuple[Whole, 
     """
     codes = {name: _codes(inputs, name) for name in layout.columns}
     if layout.time is None:
-        rank, _ = occurrence(np.stack([*codes.values(), output], axis=1))
-        alike = np.stack([*codes.values(), rank], axis=1)
-        _, first, row = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-        return first, row.reshape(-1)
+        return _rows_alike(list(codes.values()), output)
     _, first, row = np.unique(codes.pop(layout.time), return_index=True, return_inverse=True)
     pair = row * len(layout.outputs) + output
     _, place, same = np.unique(pair, return_index=True, return_inverse=True)
@@ -364,6 +366,14 @@ def _rows_of_long(inputs: Table, output: Whole, layout: Layout) -> tuple[Whole, 
         other = code != code[early]
         refuse(other, name, "Input", said, values, values.take(early), early, hint=hint)
     return first, row
+
+
+def _rows_alike(codes: list[Whole], output: Whole) -> tuple[Whole, Whole]:
+    """Return first rows, and the row of the model of each: equal inputs of different outputs."""
+    rank, _ = occurrence(np.stack([*codes, output], axis=1))
+    alike = np.stack([*codes, rank], axis=1)
+    _, first, row = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    return first, row.reshape(-1)
 
 
 def _codes(inputs: Table, name: str) -> Whole:

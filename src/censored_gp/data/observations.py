@@ -425,7 +425,7 @@ def from_cells(
     if side not in ACCEPTED:
         said = 'must be "right" (a flagged value is a lower bound), "left" (an upper bound) or '
         said += f'"share" (a random share was counted), got {side!r}.'
-        raise DataError(said, argument="side")
+        raise DataError(said, argument="side", hint=did_you_mean(side, ACCEPTED))
     bounded = lower is not None or upper is not None
     if bounded and (censored is not None or capacity is not None):
         said = "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "

@@ -57,7 +57,9 @@ fromisoformat = datetime.datetime.fromisoformat
 
 
 class Column(NamedTuple):
-    """One column in numpy: float64 numbers, wall-clock datetime64 times, or text objects.
+    """One column in numpy: numbers, wall-clock datetime64 times, or text objects.
+
+    Numbers are float64; integers that would lose digits so are int64.
 
     Attributes
     ----------
@@ -89,10 +91,10 @@ class Column(NamedTuple):
 
     def numbers(self, noun: str) -> Numbers:
         """Return float64 numbers, NaN where missing; text must read as numbers."""
-        if self.is_time:
+        if self.is_time and len(self.values):
             refuse_value(self.values[0].item(), 0, self.name, noun)
         if not self.is_text:
-            return self.values
+            return self.values.astype(np.float64, copy=False)
         return _parse_numbers(pa.array(self.values, pa.string()), self.name, noun, self.decimal)
 
     def flags(self, noun: str) -> Numbers:
@@ -490,7 +492,16 @@ def from_arrow(array: Any, name: str, noun: str, zone: str | None = None) -> Col
     elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         row = int(np.argmax(array.is_valid()))
         refuse_value(array[row].as_py(), row, name, noun)
+    if types.is_integer(kind) and not array.null_count:
+        return Column(name, _keep_digits(array.to_numpy(zero_copy_only=False)))
     return Column(name, array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def _keep_digits(numbers: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
+    """Return numbers as float64, integers that have more digits than that as int64."""
+    floats = numbers.astype(np.float64)
+    long = numbers.dtype.kind == "i" and np.abs(floats).max(initial=0.0) > 2.0**53
+    return numbers.astype(np.int64) if long else floats
 
 
 def _plain(array: Any) -> pa.Array:
@@ -593,7 +604,7 @@ def read_columns(
     for c, values in enumerate(np.atleast_2d(array.T)):
         name = alone if array.ndim == 1 else f"{prefix}{c}"
         if array.dtype.kind in "biufM":
-            values = values if array.dtype.kind == "M" else values.astype(np.float64)
+            values = values if array.dtype.kind == "M" else _keep_digits(values)
             columns.append(Column(name, values))
         else:
             columns.append(from_arrow(to_arrow(values, name, noun), name, noun, zone(c)))
@@ -617,9 +628,7 @@ def group_labels(table: Table, name: Any) -> Shaped[np.ndarray, " N"]:
     values = table.column(name, "by").values
     if values.dtype.kind == "f" and np.all(np.isfinite(values) & (values == np.round(values))):
         return values.astype(np.int64)
-    if values.dtype.kind != "O":
-        return values
-    return np.array(["missing" if value is None else value for value in values])
+    return values
 
 
 def build(backend: str, columns: Mapping[Any, Any]) -> Any:

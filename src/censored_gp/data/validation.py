@@ -7,18 +7,20 @@ are named, with what was found, what is accepted and what to do.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from censored_gp.data.errors import DataError, listed, refuse, warn
+from censored_gp.data.inputs import Columns, refuse_extreme
 from censored_gp.data.observations import Cells, Observations, from_cells, read_values
+from censored_gp.data.time import to_utc
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import knows_shares
 
-FEW_ROWS = 10
-"""Rows below which repeated times say nothing of the kind of table."""
+ALIGN = "Align them by their index (.loc[X.index]), or drop it (.to_numpy())."
 
 Likelihoods = tuple[Likelihood, ...]
 
@@ -59,6 +61,24 @@ def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> N
             f"Got {len(inputs)} row(s) of inputs and {len(observations)} of outputs. Give one row "
             "of outputs (NaN where missing) for each row of inputs."
         )
+
+
+def same_index(X: Any, **others: Any) -> None:
+    """Refuse what has the index of X in another order; warn of another index, as rows are matched.
+
+    This is about series and data frames of pandas: others have no index.
+    """
+    own: Any = getattr(X, "index", None)
+    for name, other in others.items():
+        index: Any = getattr(other, "index", None)
+        labelled = hasattr(own, "equals") and hasattr(index, "equals")
+        if not labelled or len(own) != len(index) or own.equals(index):
+            continue
+        row = int(np.argmax(np.asarray(own != index)))
+        said = f"`{name}` has the index {index[row]!r} in row {row}, where X has {own[row]!r}"
+        if set(own) == set(index):
+            raise DataError(f"{said}, and the same labels in another order.", hint=ALIGN)
+        warn(f"{said}: rows are matched by position. {ALIGN}")
 
 
 def same_outputs(observations: Observations, names: tuple[str, ...]) -> None:
@@ -133,6 +153,8 @@ def _require_possible(observations: Observations, likelihoods: Likelihoods) -> N
     lower, upper, share = observations.lower, observations.upper, observations.is_share
     bounds = zip(likelihoods, *(b.T for b in _round_inward(observations, likelihoods)), strict=True)
     empty = np.stack([f.support.is_empty(low, high) for f, low, high in bounds], axis=1)
+    for end in (lower, upper):
+        refuse_extreme(end, observations.names, "Output")
     contains = [f.support.contains(lower[:, d]) for d, f in enumerate(likelihoods)]
     impossible = (observations.is_exact | share) & ~np.stack(contains, axis=1)
     partial = share & ~np.array([knows_shares(likelihood) for likelihood in likelihoods])
@@ -164,14 +186,26 @@ def warn_of_little(observations: Observations) -> None:
             )
 
 
-def warn_of_shared_times(inputs: Float[np.ndarray, "N C"], time: Any) -> None:
-    """Warn if most rows of a wide table have the time, and all else, of another: it may be long."""
-    _, counts = np.unique(inputs, axis=0, return_counts=True)
-    shared = int(counts[counts > 1].sum())
-    if len(inputs) >= FEW_ROWS and 2 * shared > len(inputs):
+def warn_of_shared_times(inputs: Float[np.ndarray, "N C"], columns: Columns, time: Any) -> None:
+    """Warn if rows of a wide table have the time, and all else, of another: it may be long.
+
+    An hour that a zone has twice in autumn is no such case.
+    """
+    time = time or next(itertools.compress(columns.names, columns.is_time), None)
+    _, first, group, counts = np.unique(
+        inputs, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    first, shared = first[group.reshape(-1)], counts[group.reshape(-1)] > 1
+    if time not in columns.names or not shared.any():
+        return
+    times, zone = columns.values(time, inputs), columns.zones[columns.names.index(time)]
+    if zone is not None:
+        shared &= to_utc(times, zone) == to_utc(times, zone, fold=1)
+    if shared.any():
+        row = int(np.argmax(shared & (first < np.arange(len(inputs)))))
         warn(
-            f"Time {str(time)!r}: {shared:,} of {len(inputs):,} rows have a time (and inputs) that "
-            "another row has, too; they are taken for measurements of one and the same. If each "
-            "row is about one place, product or station, name the column that says which one: "
-            "by='...'."
+            f"Time {time!r}: {shared.sum():,} of {len(inputs):,} rows have a time (and inputs) "
+            f"that another row has, too, such as rows {first[row]} and {row} ({times[row]}); they "
+            "are taken for measurements of one and the same. If each row is about one place, "
+            "product or station, name the column that says which one: by='...'."
         )

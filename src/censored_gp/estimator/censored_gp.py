@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,13 +16,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from jax.tree_util import keystr, tree_leaves_with_path
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from censored_gp.data import layout as layouts
-from censored_gp.data.errors import warn
+from censored_gp.data.errors import listed, warn
 from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, within_steps
@@ -37,7 +39,7 @@ from censored_gp.inference.result import Progress, silent
 from censored_gp.model.compilation import float64, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models
-from censored_gp.prediction.predictive import MOST_ROWS, Prediction
+from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
 
@@ -191,13 +193,14 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Fit to rows of inputs and outputs that are exact, censored or missing.
 
         Either X are the inputs and y the outputs, as arrays or data frames. Or X is a table
-        (a data frame of pandas, polars or pyarrow, or a dict of columns), `outputs` names its
-        columns of outputs, and what is below may be names of columns as well: one name, a list
+        (a data frame of pandas, polars or pyarrow, a dict of columns, or the path of a CSV or
+        Parquet file: .csv, .tsv, .txt, these with .gz, .parquet, .pq), `outputs` names its columns
+        of outputs, and what is below may be names of columns as well: one name, a list
         with one for each output, or a dict by output. Results are then such tables, too.
 
         Parameters
         ----------
-        X : array, data frame, or dict of columns
+        X : array, data frame, dict of columns, or path
             Inputs, or a table with everything; a column of times may be given as datetimes.
         y : array (N,) or (N, D), data frame, or Observations
             Outputs, NaN where missing. May be None if bounds, or names of `outputs`, are given.
@@ -236,8 +239,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
         warn_of_little(data.observations)
-        if layout is not None and layout.time is not None and not layout.long:
-            warn_of_shared_times(data.inputs, layout.time)
+        if layout is None or not layout.long:
+            warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
         with float64(), progress_bar(self.progress) as tell:
             units = choose_units(likelihoods, data.seen.values())
@@ -253,7 +256,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             tried = models if self.engine == "natural" else models[-1:]
             posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
         self.posterior_, self.units_, self.training_ = posterior, units, data
-        self.report_ = report = _in_own_units(report, units, recorded)
+        self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
         self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
             warn(report.message, ConvergenceWarning)
@@ -264,21 +267,25 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     @property
     def observations_(self) -> Observations:
         """Bounds of the training outputs."""
+        check_is_fitted(self)
         return self.training_.observations
 
     @property
     def output_names_(self) -> tuple[str, ...]:
         """Names of the outputs."""
+        check_is_fitted(self)
         return self.training_.observations.names
 
     @property
     def columns_(self) -> Columns:
         """The encoding of the inputs."""
+        check_is_fitted(self)
         return self.training_.columns
 
     @property
     def layout_(self) -> Layout | None:
         """The roles of the columns of the training table; None if arrays were given."""
+        check_is_fitted(self)
         return self.training_.layout
 
     @property
@@ -291,6 +298,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         >>> MOCGP(rank=1).fit([[0], [1], [2], [3]], [[1, 9], [2, 7], [3, 8], [2, 9]]).rank_
         {'mean': (1,), 'scale': ()}
         """
+        check_is_fitted(self)
         priors = self.posterior_.model.priors
         return {role: tuple(a.shape[2] for a in lmc.mixing) for role, lmc in priors.items()}
 
@@ -341,7 +349,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([3.2, 4.1])
         """
         prediction, rows = self._asked(X)
-        several = ("level", np.asarray(levels, dtype=float)) if np.ndim(levels) else None
+        several = ("level", np.ravel(levels)) if np.ndim(levels) else None
         return self._shaped(prediction.quantile(levels), rows, several)
 
     def interval(self, X: Any, probability: float = 0.9) -> tuple[Any, Any]:
@@ -391,6 +399,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (100, 2)
         """
         prediction, rows = self._asked(X)
+        check_draws(n, "n", math.prod(prediction.shape))
         drawn = prediction.sample(n, settings.seed_of(random_state, self.random_state))
         return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
@@ -409,6 +418,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         inputs, rows = training.read_new(self, X)
         rng = np.random.default_rng(settings.seed_of(random_state, self.random_state))
+        check_draws(n, "n", len(inputs) * len(self.output_names_))
         seeds = rng.integers(2**31, size=n)
         cells = np.stack([prior_draw(self.posterior_.model, inputs, int(s)) for s in seeds])
         own = self.units_.shift + self.units_.scale * cells
@@ -428,6 +438,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         array([3.4, 3.4])
         """
         check_is_fitted(self)
+        places, given = None, rows if isinstance(rows, slice | list) else np.atleast_1d(rows)
+        with contextlib.suppress(IndexError):
+            places = np.arange(len(self.training_.inputs))[given]
+        if places is None or places.ndim != 1:
+            raise ValueError(f"`rows` must be a slice, a mask or positions of rows, got {rows!r}.")
+        rows = places
         sites = {
             role: Sites(*(np.asarray(part)[:, rows] for part in own))
             for role, own in self.posterior_.sites.items()
@@ -738,6 +754,17 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if rows is not None and self.layout_ is not None:
             return layouts.result(self.layout_, rows, cells, stack)
         return cells[..., 0] if self.observations_.flat else cells
+
+
+def _checked(report: FitResult, posterior: Posterior) -> FitResult:
+    """Return the report, as one of a fit that diverged if a part of the posterior is not finite."""
+    parts = tree_leaves_with_path({"elbo": report.elbo, "posterior": posterior})
+    bad = [keystr(path) for path, part in parts if not np.isfinite(np.asarray(part)).all()]
+    if not bad or report.status == "interrupted":
+        return report
+    said = "The fit diverged." if report.converged else report.message
+    said = f"{said} Not finite: {listed(bad)}. Look for extreme values, or choose other kernels."
+    return dataclasses.replace(report, status="diverged", message=said)
 
 
 def _in_own_units(report: FitResult, units: Units, seen: Observations) -> FitResult:

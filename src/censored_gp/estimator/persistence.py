@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
+import errno
+import glob
 import hashlib
 import json
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +55,9 @@ HEADER = "censored_gp"
 
 KIND = "$"
 """The key that tells the kind of an encoded value; plain dicts are never written."""
+
+STALE = 3600
+"""A draft that nobody has written to for these seconds is left over."""
 
 RECORDS = (
     *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, LMC, Inducing),
@@ -153,6 +160,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     # A link keeps pointing to the file, whose contents are replaced.
     target = Path(os.path.realpath(given))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(target.parent))
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with contextlib.suppress(OSError):
+            # What a killed process has left behind; another may be writing at this moment.
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink()
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         draft.touch()
@@ -192,6 +206,9 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
         keys = [_encode(key, where, arrays) for key in value]
         values = [_encode(item, f"{where}[{key!r}]", arrays) for key, item in value.items()]
         return {KIND: "dict", "keys": keys, "values": values}
+    if isinstance(value, datetime.date):
+        # Labels of a long table.
+        return {KIND: "time", "clock": isinstance(value, datetime.datetime), "text": str(value)}
     if isinstance(value, Table):
         content = _encode(value.to_bytes(), where, arrays)
         return {KIND: "table", "content": content, "backend": value.backend}
@@ -235,6 +252,8 @@ def _decode(value: Any, arrays: Arrays) -> Any:
             return tuple(_decode(items, arrays))
         case {"$": "dict", "keys": keys, "values": values}:
             return dict(zip(_decode(keys, arrays), _decode(values, arrays), strict=True))
+        case {"$": "time", "clock": clock, "text": text}:
+            return (datetime.datetime if clock else datetime.date).fromisoformat(text)
         case {"$": "table", "content": content, "backend": backend}:
             return Table.from_bytes(_decode(content, arrays), backend)
         case {"$": "array", "type": dtype, "text": text}:

@@ -15,8 +15,9 @@ Each takes the other settings of `CensoredGP`.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Self
 
+from censored_gp.data.errors import did_you_mean
 from censored_gp.estimator import persistence
 from censored_gp.estimator.censored_gp import CensoredGP
 
@@ -30,6 +31,14 @@ class Preset(CensoredGP):
     heteroscedastic = False
     coupled = False
     use_censoring = True
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """Refuse a setting that the class fixes, or does not know, by the name of the class."""
+        known = cls._get_param_names()
+        for name in set(settings) - set(known):
+            fixed = "is fixed: use CensoredGP to choose it." if name in FIXED else "is no setting."
+            raise TypeError(f"{cls.__name__}: `{name}` {fixed} {did_you_mean(name, known)}".strip())
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -45,19 +54,12 @@ class Preset(CensoredGP):
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
+        fixed = {name: getattr(type(self), name) for name in FIXED}
         super().__init__(
-            likelihood,
-            kernels,
-            **{name: getattr(type(self), name) for name in FIXED},
-            rank=rank,
-            engine=engine,
-            max_iterations=max_iterations,
-            engine_settings=engine_settings,
-            inducing_tolerance=inducing_tolerance,
-            max_inducing=max_inducing,
-            random_state=random_state,
-            progress=progress,
-        )
+            likelihood, kernels, rank=rank, engine=engine, max_iterations=max_iterations,
+            engine_settings=engine_settings, inducing_tolerance=inducing_tolerance,
+            max_inducing=max_inducing, random_state=random_state, progress=progress, **fixed,
+        )  # fmt: skip
 
 
 class NCGP(Preset):

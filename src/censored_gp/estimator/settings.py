@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
-from censored_gp.data.errors import listed
-from censored_gp.inference import ENGINES, Engine, find_engine
+from censored_gp.data.errors import did_you_mean, listed
+from censored_gp.inference import Engine, find_engine
 from censored_gp.model.starting_values import ROLES
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -24,7 +24,7 @@ CONSTRAINTS: dict[str, Any] = {
     "heteroscedastic": ["boolean"],
     "use_censoring": ["boolean"],
     "rank": [POSITIVE, Mapping, None],
-    "engine": [StrOptions(set(ENGINES)), callable, Engine],
+    "engine": [str, callable, Engine],
     "max_iterations": [POSITIVE, None],
     "engine_settings": "no_validation",
     "inducing_tolerance": [Interval(Real, 0, 1, closed="left")],
@@ -106,7 +106,8 @@ def _build(kind: Any, chosen: dict[str, Any]) -> Any:
     unknown = [str(name) for name in chosen if name not in defaults]
     if unknown:
         raise ValueError(
-            f"`engine_settings` must be among {listed(defaults)}, got {listed(unknown)}."
+            f"`engine_settings` must be among {listed(defaults)}, got {listed(unknown)}. "
+            + did_you_mean(unknown[0], defaults)
         )
     constraints = {name: _constraint(name, default) for name, default in defaults.items()}
     validate_parameter_constraints(constraints, chosen, kind.__name__)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from censored_gp.data import layout as layouts
 from censored_gp.data import tables, validation
-from censored_gp.data.errors import listed, refuse
+from censored_gp.data.errors import listed, reads_as, refuse
 from censored_gp.data.inputs import Columns, read_inputs
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations
@@ -124,6 +124,7 @@ def read_training(
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
         table, observations = X, None
+        validation.same_index(X, y=y, **bounds)
     elif y is not None:
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
@@ -173,15 +174,15 @@ def read_new(model: Any, X: Any) -> tuple[Matrix, Rows | None]:
         return validated_inputs(model, X, model.columns_)[0], None
     table, rows = layouts.read_new(X, model.layout_)
     matrix = validated_inputs(model, table, model.columns_)[0]
-    if rows.output is not None:
+    if rows.output is not None and len(rows.row) == len(matrix):
         # Rows of a long table share their inputs; draws for them must be joint.
-        matrix, row = np.unique(matrix, axis=0, return_inverse=True)
-        rows = Rows(rows.index, row.reshape(-1)[rows.row], rows.output)
+        matrix = matrix[np.unique(rows.row, return_index=True)[1]]
     return matrix, rows
 
 
 def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
     """Return outputs to compare predictions with: y, or what the table X says of them."""
+    validation.same_index(X, y=y, **bounds)
     if y is not None or model.layout_ is None or not tables.is_table(X):
         return validation.read_targets(y, **bounds)
     anew = any(bounds[name] is not None for name in ("censored", "capacity", "lower", "upper"))
@@ -196,7 +197,10 @@ def read_values(
     if y is None and rows is not None:
         return layouts.values_of(X, model.layout_, rows, shape)
     if np.isscalar(y) or getattr(y, "shape", None) == ():
+        if not reads_as(float, y):
+            raise ValueError(f"`y` must be a number, or one for each row and output, got {y!r}.")
         return np.full(shape, float(cast(float, y)))
+    validation.same_index(X, y=y)
     values = validation.read_targets(y)
     bad, said = ~(values.is_exact | values.is_missing), "got bounds where there must be values."
     hint = "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd."

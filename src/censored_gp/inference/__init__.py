@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+from censored_gp.data.errors import did_you_mean
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
 
@@ -50,7 +51,8 @@ def find_engine(engine: Any) -> Engine:
 
         return Engine(fit, NutsSettings)
     names = ", ".join(map(repr, ENGINES))
-    raise ValueError(f"`engine` must be one of {names}, or a function, got {engine!r}.")
+    said = f"`engine` must be one of {names}, or a function, got {engine!r}."
+    raise ValueError(f"{said} {did_you_mean(engine, ENGINES)}".strip())
 
 
 def infer(engine: Any, task: Task, settings: Any = None) -> tuple[Posterior, FitResult]:

@@ -40,6 +40,8 @@ def _as_leaf(value: Any) -> Any:
         return tuple(value)
     try:
         return np.asarray(value, dtype=np.float64)
+    except OverflowError:
+        return np.asarray(np.inf)
     except (TypeError, ValueError):
         return value  # refused, with the name of the field, by `Kernel.__check_init__`
 

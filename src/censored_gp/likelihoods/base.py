@@ -7,6 +7,7 @@ follow. All methods are elementwise over arrays that broadcast.
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -321,8 +322,9 @@ def as_likelihood(family: str | Likelihood) -> Likelihood:
         return family
     if isinstance(family, str) and family in FAMILIES:
         return FAMILIES[family]()
-    names = ", ".join(FAMILIES)
-    raise ValueError(f"A likelihood must be one of {names} or a `Likelihood`, got {family!r}.")
+    names, near = ", ".join(FAMILIES), get_close_matches(str(family).lower(), FAMILIES, 1, 0.76)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"`likelihood` must be one of {names} or a Likelihood, got {family!r}.{hint}")
 
 
 def finite(values: Values) -> Values:

@@ -104,10 +104,10 @@ class Mixture(eqx.Module):
         """Return log P(Y <= y)."""
         return self.log_tails(y)[0]
 
-    def quantile(self, level: PerCell) -> PerCell:
-        """Return the smallest y with P(Y <= y) >= level."""
+    def quantile(self, level: PerCell, log_level: PerCell) -> PerCell:
+        """Return the smallest y with P(Y <= y) >= level, which comes with its logarithm."""
         narrow, support = self._narrow(), self.likelihood.support
-        levels = jnp.log(level), jnp.log1p(-level)
+        levels = log_level, jnp.log1p(-level)
         found = invert(*self._curves(narrow), *levels, support, *self._guess(level))
         if not self.bounds:
             return found

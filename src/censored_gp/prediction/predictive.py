@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from scipy.special import ndtri
 
+from censored_gp.data.errors import quoted, reads_as, warn
 from censored_gp.data.observations import Observations
 from censored_gp.inference.posterior import Latent, Noise, Posterior, TrainingSites
 from censored_gp.likelihoods import Likelihood
@@ -60,6 +62,10 @@ MOST_KEPT = 2**20
 """Nodes of at most this many latent values are kept for the next query."""
 QUANTILES_KEPT = 8
 """Quantiles and ends of intervals at this many levels are kept: plots and tables share them."""
+MOST_SAMPLES = 10**6
+"""Joint draws of a summary at most: its error is then a thousandth of a standard deviation."""
+MOST_NUMBERS = 2 * 10**9
+"""A sample has at most this many numbers, 16 GB."""
 MOST_DRAWN = 5_000_000
 """At most this many cells are drawn jointly at once, which bounds the memory."""
 
@@ -191,9 +197,9 @@ class Prediction:
         >>> model.predict_distribution([[2.5]]).quantile([0.1, 0.5, 0.9]).round(1)[:, 0, 0]
         array([3.2, 3.6, 4.1])
         """
-        levels = np.asarray(level, dtype=float)
-        if not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"`level` must be between 0 and 1, got {level}.")
+        levels = np.asarray(level, dtype=float) if reads_as(np.float64, level) else np.zeros(1)
+        if levels.ndim > 1 or not levels.size or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(f"`levels` must be one or more between 0 and 1, got {level!r}.")
         values = np.stack([self._keep(self._quantile, float(p)) for p in levels.ravel()])
         return values.reshape(*levels.shape, *self.shape)
 
@@ -216,7 +222,9 @@ class Prediction:
 
     def _quantile(self, level: float | Cells) -> Cells:
         """Return one quantile of every cell, at the same level or each at its own."""
-        found = self._evaluate(Mixture.quantile, np.asarray(level, dtype=float), skip_exact=True)[0]
+        level = np.asarray(level, dtype=float)
+        # Programs take the smallest numbers for zero: the logarithm is computed before.
+        found = self._evaluate(Mixture.quantile, level, np.log(level), skip_exact=True)[0]
         return self._units.shift + self._units.scale * found
 
     def _upper_end(self, probability: float) -> Cells:
@@ -308,6 +316,7 @@ class Prediction:
         >>> model.predict_distribution([[2.5], [3.5]]).sample(100).shape
         (100, 2, 1)
         """
+        check_draws(count, "count", math.prod(self.shape))
         parts = self.sample_in_chunks(count, random_state, joint)
         drawn, start = np.empty((count, *self.shape)), 0
         for part in parts:
@@ -324,8 +333,7 @@ class Prediction:
         >>> [len(part) for part in found.sample_in_chunks(100)]
         [100]
         """
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"The number of draws must be a positive integer, got {count!r}.")
+        check_draws(count, "count", 1)
         parts = max(1, -(-count * self.shape[0] * self.shape[1] // MOST_DRAWN))
         size, random = -(-count // parts), np.random.default_rng(random_state)
         starts = range(0, count, size)
@@ -353,13 +361,12 @@ class Prediction:
         for family, cells in self._by_family(everything, ~self._exact):
             key, own = jax.random.split(key)
             if cells[0].size:
-                gamma, bounds = (
-                    self._gamma(latent, family, cells),
-                    tuple(b[cells] for b in self._bounds),
-                )
+                gamma = self._gamma(latent, family, cells)
+                bounds = tuple(b[cells] for b in self._bounds)
                 if self._has_cavity(family):
                     gamma = self._match_marginals(family, cells, bounds, gamma)
                 drawn[:, cells[0], cells[1]] = draw(family, own, gamma, bounds)
+        self._warn_of_nan(drawn)
         return self._units.shift + self._units.scale * drawn
 
     def _draw_nodes(self, random: np.random.Generator, count: int) -> Latent:
@@ -394,17 +401,12 @@ class Prediction:
         order = np.argsort(nodes, axis=0, kind="stable")
         nodes, weights = (np.take_along_axis(a, order, axis=0) for a in (nodes, weights))
         levels = ndtri(np.clip(np.cumsum(weights, axis=0) - 0.5 * weights, 1e-15, 1 - 1e-15))
-        centre, spread = (
-            self._gamma({role: v[None] for role, v in part.items()}, family, cells)[mean][
-                0, bounded
-            ]
-            for part in self.latent()
-        )
+        latent = ({role: v[None] for role, v in part.items()} for part in self.latent())
+        centre, spread = (self._gamma(p, family, cells)[mean][0, bounded] for p in latent)
         normal = (gamma[mean][:, bounded] - centre) / spread
         matched = gamma[mean].copy()
-        matched[:, bounded] = np.stack(
-            [np.interp(*each) for each in zip(normal.T, levels.T, nodes.T, strict=True)], axis=1
-        )
+        curves = zip(normal.T, levels.T, nodes.T, strict=True)
+        matched[:, bounded] = np.stack([np.interp(*each) for each in curves], axis=1)
         return *gamma[:mean], matched, *gamma[mean + 1 :]
 
     @in_float64
@@ -424,7 +426,17 @@ class Prediction:
         for rows in slices(len(self._inputs), MOST_ROWS):
             for cells, nodes in self._mixtures(rows, ~skipped):
                 found[:, *cells] = evaluate(nodes, query, *(a[cells] for a in arguments))
+        if not isinstance(query, ParameterMean):
+            self._warn_of_nan(found, np.isnan(arguments).any(axis=0) if arguments else False)
         return found
+
+    def _warn_of_nan(self, found: Float[np.ndarray, "R N D"], unknown: Any = False) -> None:
+        """Warn of results that are no numbers, where the question was one."""
+        bad = np.isnan(found).any(axis=0) & ~np.asarray(unknown)
+        if bad.any():
+            row, output = np.argwhere(bad)[0].tolist()
+            cells = f"Output {quoted(self.names[output])}, row {row} ({bad.sum()} cells in all)"
+            warn(f"{cells}: the prediction is NaN. See how the fit ended.", RuntimeWarning)
 
     def _mixtures(self, rows: slice, wanted: Mask) -> Iterator[tuple[Index, Nodes]]:
         """Yield the wanted cells of some rows, family by family, and their nodes."""
@@ -445,10 +457,8 @@ class Prediction:
         """
         for likelihood in dict.fromkeys(self._likelihoods):
             same = np.array([other == likelihood for other in self._likelihoods])
-            for family, kind in (
-                (likelihood, ~self._partial),
-                (PartialCount(likelihood), self._partial),
-            ):
+            partial = PartialCount(likelihood), self._partial
+            for family, kind in ((likelihood, ~self._partial), partial):
                 cells = same & kind[rows]
                 if cells.any():
                     row, output = np.nonzero(cells & wanted[rows])
@@ -477,10 +487,7 @@ class Prediction:
         if everything and self._nodes is not None:
             return self._nodes
         found = jax.tree.map(np.asarray, _nodes_at(self._posterior, *self._padded(rows)))
-        if (
-            rows == slice(0, len(self._inputs))
-            and sum(a.size for a in found[0].values()) <= MOST_KEPT
-        ):
+        if everything and sum(a.size for a in found[0].values()) <= MOST_KEPT:
             self._nodes = found
         return found
 
@@ -502,6 +509,14 @@ class Prediction:
 
     def _in_model_units(self, y: Cells) -> Cells:
         return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
+
+
+def check_draws(count: Any, argument: str, cells: int | None = None) -> None:
+    """Refuse what is no number of draws: of a summary, or of so many cells that are all kept."""
+    most = MOST_SAMPLES if cells is None else MOST_NUMBERS // cells
+    number = isinstance(count, int | np.integer) and not isinstance(count, bool)
+    if not number or not 1 <= count <= most:
+        raise ValueError(f"`{argument}` must be a positive integer up to {most:,}, got {count!r}.")
 
 
 def central_interval(drawn: Float[np.ndarray, "S N D"], probability: float) -> tuple[Cells, Cells]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from censored_gp.data.errors import listed
+from censored_gp.data.errors import did_you_mean, listed
 from censored_gp.data.observations import Observations
 from censored_gp.estimator.analysis.diagnose import CrossPrediction, cross_predict, hold_out, scored
 from censored_gp.estimator.censored_gp import CensoredGP
@@ -76,7 +76,9 @@ def compare(
     names = [models] if isinstance(models, str) else list(models)
     families = list(likelihoods) if isinstance(likelihoods, list | tuple) else [likelihoods]
     if not names or not set(names) <= set(MODELS):
-        raise ValueError(f"`models` must be among {listed(MODELS)}, got {listed(map(str, names))}.")
+        said = f"`models` must be among {listed(MODELS)}, got {listed(map(str, names))}."
+        wrong = next((name for name in names if name not in MODELS), "")
+        raise ValueError(f"{said} {did_you_mean(wrong, MODELS)}".strip())
     if not families:
         raise ValueError("`likelihoods` must be one or more, got none.")
     chosen = {"random_state": random_state, **(settings or {})}

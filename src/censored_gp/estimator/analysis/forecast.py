@@ -17,7 +17,7 @@ from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_k
 from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
-from censored_gp.prediction.predictive import central_interval
+from censored_gp.prediction.predictive import central_interval, check_draws
 
 SCENARIOS = 12
 """The number of scenarios of unknown inputs."""
@@ -36,6 +36,7 @@ def forecast(
 ) -> Any:
     """Return expected outputs and intervals at the times ahead; see `CensoredGP.forecast`."""
     check_probability(probability)
+    check_draws(samples, "samples")
     training, columns = model.training_, model.columns_
     c, name = time_column(model)
     if columns.is_time[c]:
@@ -56,10 +57,8 @@ def forecast(
         filled = draw(past, training.inputs, wall, matrix, SCENARIOS, rng)
         found = [model.distribution_at(each) for each in filled]
         drawn = np.concatenate([each.sample(-(-samples // SCENARIOS), rng) for each in found])
-        cells = (
-            np.mean([each.mean for each in found], axis=0),
-            *central_interval(drawn, probability),
-        )
+        mean = np.mean([each.mean for each in found], axis=0)
+        cells = mean, *central_interval(drawn, probability)
     else:
         found = model.distribution_at(matrix)
         cells = found.mean, *found.interval(probability)
@@ -99,8 +98,9 @@ def _table(
     table, rows = training.table({str(name): times, **columns}), training.rows
     if layout is None or layout.backend != "pandas" or layout.time in (None, *rows.index.names):
         return table
-    # The time was the index of the training table.
-    return table.set_index(str(name)).rename_axis(index=rows.index.native().index.name)
+    # The time was (in) the index of the training table.
+    levels = [each for each in rows.index.native().index.names if each in table.columns]
+    return table.set_index(levels) if levels else table.set_index(name).rename_axis(index=None)
 
 
 def scenarios(
@@ -170,10 +170,8 @@ def known_inputs(X: Any, columns: Columns, time: Any, wall: Times, instants: Tim
     accepted = [source for source in columns.groups if source != str(time)]
     used = [source for source in accepted if table.has(source)]
     if not used:
-        raise DataError(
-            f"must have columns among {listed(accepted)}, got {listed(table.names)}.",
-            argument="inputs",
-        )
+        said = f"must have columns among {listed(accepted)}, got {listed(table.names)}."
+        raise DataError(said, argument="inputs")
     values, _ = read_inputs(table.select(used), columns.only(used))
     rows = _rows(table, columns, time, (wall, instants), values)
     matrix[:, [c for source in used for c in columns.groups[source]]] = values[rows]
@@ -187,30 +185,20 @@ def _rows(
     wall, instants = ahead
     if not table.has(time):
         if len(values) != len(wall):
-            raise DataError(
-                f"must have one row for each of the {len(wall)} times ahead, or a column of their "
-                f"times, got {len(values)} rows.",
-                argument="inputs",
-            )
+            said = f"must have one row for each of the {len(wall)} times ahead, or a column of "
+            raise DataError(f"{said}their times, got {len(values)} rows.", argument="inputs")
         return np.arange(len(wall))
     given = _instants(table, time, columns)
     distinct, first, code = np.unique(given, return_index=True, return_inverse=True)
-    refuse(
-        np.any(values != values[first[code]], axis=1),
-        str(time),
-        "Input",
-        "got the time of row {} again, with other inputs.",
-        first[code],
-    )
+    other, said = values != values[first[code]], "got the time of row {} again, with other inputs."
+    refuse(np.any(other, axis=1), str(time), "Input", said, first[code])
     wanted = np.round(instants, 9) if given.dtype.kind == "f" else instants.astype(given.dtype)
     place = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
     absent = np.flatnonzero(distinct[place] != wanted)
     if len(absent):
-        raise DataError(
-            f"must have a row for each of the {len(wall)} times from {wall[0]} to {wall[-1]}, got "
-            f"none for {time} {wall[absent[0]]} ({len(absent)} missing).",
-            argument="inputs",
-        )
+        said = f"must have a row for each of the {len(wall)} times from {wall[0]} to {wall[-1]}, "
+        said += f"got none for {time} {wall[absent[0]]} ({len(absent)} missing)."
+        raise DataError(said, argument="inputs")
     return first[place]
 
 

@@ -14,13 +14,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.errors import listed
+from censored_gp.data.errors import listed, refuse
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import group_labels, read_table
+from censored_gp.data.tables import group_labels, is_missing, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
 from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.estimator.training import TrainingData, read_new, wall_clock
 from censored_gp.inference.posterior import Posterior
+from censored_gp.prediction.predictive import check_draws
 
 PARTS = ("output", *CALENDAR)
 """The words that cells can be grouped by, beside columns of the training table."""
@@ -65,6 +66,7 @@ def lost_demand(
             "use_censoring=False."
         )
     check_probability(probability)
+    check_draws(samples, "samples")
     groups = group_cells(model.training_, by)
     drawn = draw_lost(model, samples, seed_of(seed, model.random_state, 0))
     return model.training_.table(summarise(model.observations_, drawn, groups, probability))
@@ -128,7 +130,7 @@ def group_cells(training: TrainingData, by: Any) -> Groups:
         len(by) not in _lengths(training)
         or all(isinstance(name, str) and _named(training, name) is not None for name in by)
     ):
-        parts = by
+        parts = by or [by]
     names, distinct, codes = zip(*(_grouping(training, part) for part in parts), strict=True)
     sizes = [len(each) for each in distinct]
     flat = np.ravel_multi_index([code.reshape(-1) for code in codes], sizes)
@@ -178,7 +180,12 @@ def _named(training: TrainingData, name: str) -> Grouping | None:
     return _coded(name, np.broadcast_to(group_labels(values, name)[:, None], shape))
 
 
-def _coded(name: str, labels: Shaped[np.ndarray, "N D"]) -> Grouping:
+def _coded(name: str, labels: Shaped[np.ndarray, "*N"]) -> Grouping:
+    """Return labels coded in their order; of mixed kinds as words."""
+    if labels.dtype == object:
+        words = ["missing" if is_missing(label) else label for label in labels.flat]
+        mixed = len({type(word) for word in words}) > 1
+        labels = np.array([*map(str, words)] if mixed else words).reshape(labels.shape)
     distinct, code = np.unique(labels, return_inverse=True)
     return name, distinct, code.reshape(labels.shape)
 
@@ -208,14 +215,20 @@ def required_supply(
 ) -> Any:
     """Return how much supply meets demand with a probability; see `CensoredGP.required_supply`."""
     check_probability(probability)
+    check_draws(samples, "samples")
     training = model.training_
     inputs, rows = read_new(model, X)
     prediction = model.distribution_at(inputs)
-    labels, code = windows_of(window, wall_clock(training.columns, inputs), len(inputs))
     # The rows of a long table ask for some cells only.
     asked = np.full(prediction.shape, rows is None or rows.output is None)
     if rows is not None and rows.output is not None:
         asked[rows.row, rows.output] = True
+        if np.shape(window) == rows.row.shape:
+            labels, first = np.asarray(window), np.unique(rows.row, return_index=True)[1]
+            other, said = labels[first][rows.row], "got {!r}, but {!r} in a row of the same time."
+            refuse(labels != other, "window", "Label", said, labels, other)
+            window = labels[first]
+    labels, code = windows_of(window, wall_clock(training.columns, inputs), len(inputs))
     parts = prediction.sample_in_chunks(samples, seed_of(seed, model.random_state, 0))
     peaks, sums = peaks_and_sums(parts, code, asked)
     outputs = [str(label) for d, label in enumerate(training.labels) if asked[:, d].any()]
@@ -248,8 +261,10 @@ def windows_of(
                 '`window` must be a duration such as "6h" or "1d", or one label for each of the '
                 f"{rows} rows, got labels of shape {np.shape(window)}."
             )
-        return np.unique(np.asarray(window), return_inverse=True)
+        return _coded("window", np.asarray(window))[1:]
     seconds = round(3600 * duration_hours(window))
+    if seconds < 1:
+        raise ValueError(f"`window` must be a second or longer, got {window!r}.")
     if times is None:
         raise ValueError(NO_TIME)
     midnight = times.min().astype("datetime64[D]").astype("datetime64[s]")
