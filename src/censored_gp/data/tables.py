@@ -67,6 +67,7 @@ compute: Any = pyarrow.compute
 
 
 fromisoformat = datetime.datetime.fromisoformat
+strptime = datetime.datetime.strptime
 
 
 class Column(NamedTuple):
@@ -553,9 +554,7 @@ def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "nu
     """Refuse a value for its kind, with advice."""
     hint = "Convert the column first."
     if isinstance(value, str) and THOUSANDS.fullmatch(value.strip()):
-        hint = (
-            "Delete commas between thousands (1204); if it is a decimal comma, say so (decimal ,)."
-        )
+        hint = "Delete commas between thousands. If it is a decimal comma, say so: --decimal ,"
     elif isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
         hint = "Write decimals with a point, or say that the decimal sign is a comma."
     elif isinstance(value, str):
@@ -585,13 +584,9 @@ def _parse_times(
     if written is None:
         # A zone may stand apart from the time.
         words = [re.sub(r"\s+(?=[+Z-])", "", word.upper()) for word in words]
-        read, hint = fromisoformat, f"{ISO_TIMES} {OTHER_TIMES}"
-    else:
-        hint = f"The format is {written!r}. {OTHER_TIMES}"
-
-        def read(word: str) -> datetime.datetime:
-            return datetime.datetime.strptime(word, written)
-
+    read: Any = fromisoformat if written is None else lambda w: strptime(w, written)
+    accepted = ISO_TIMES if written is None else f"The format is {written!r}."
+    hint = f"{accepted} {OTHER_TIMES}"
     bad = np.array([not reads_as(read, word) for word in words] + [False])
     refuse(bad[code], name, "Time", "got {!r}.", text.to_pylist(), hint=hint)
     codes, rows = np.unique(code, return_index=True)
