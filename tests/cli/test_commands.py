@@ -11,8 +11,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 import censored_gp
-from censored_gp import CensoredGP
-from censored_gp.cli.commands import modelling
+from censored_gp import CensoredGP, load
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.kernels import RBF
 
@@ -203,7 +202,7 @@ def compared(monkeypatch):
         asked.update(given)
         return pa.table({"model": ["CGP"]})
 
-    monkeypatch.setattr(modelling, "compare_models", compare)
+    monkeypatch.setattr("censored_gp.estimator.analysis.compare.compare", compare)
     return asked
 
 
@@ -333,6 +332,11 @@ def test_an_interrupted_fit_saves_nothing(here, run, monkeypatch, by_signal):
         ("impute --load bikes.cgp --iterations 3", "--iterations"),
         ("impute --load bikes.cgp --where rain=0", "--where"),
         ("impute --load bikes.cgp --decimal ,", "--decimal"),
+        ("impute --load bikes.cgp --time-format %d", "--time-format"),
+        ("lost-demand --load bikes.cgp --by hour", "--group hour"),
+        ("fit bikes.csv --outputs station_1 --time time --likelihood Poison", "mean 'poisson'"),
+        ("compare bikes.csv --load bikes.cgp --models hmocpg", "mean 'hmocgp'"),
+        ("data bike_shar", "mean 'bike_share'"),
         ("impute --load bikes.cgp --output x.xls", "x.xls"),
         ("impute --load bikes.cgp --probability 1.5", "--probability"),
         ("impute bikes.csv --load bikes.cgp --output bikes.csv", "bikes.csv"),
@@ -374,3 +378,12 @@ def test_bad_usage_ends_with_exit_code_2(here, run, line, words):
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     assert sorted(path.name for path in here.iterdir()) == before
+
+
+def test_a_model_saved_by_a_command_answers_pandas_users_with_frames(here):
+    pd = pytest.importorskip("pandas")
+    model = load("bikes.cgp")
+    new = pd.read_csv("next_week.csv", parse_dates=["time"])
+    answers = [model.impute(), model.forecast(2, inputs=new), model.predict(new)]
+    assert all(isinstance(answer, pd.DataFrame) for answer in answers)
+    assert answers[0]["time"].dtype.kind == "M"

@@ -32,10 +32,13 @@ def test_summaries_fit_into_a_terminal(run):
     assert all(text in shown for text in SUMMARIES.values())
 
 
-def test_the_list_of_commands_needs_no_jax():
+def test_help_and_usage_errors_need_no_jax():
     code = (
         "import sys; from typer.testing import CliRunner; from censored_gp.cli import app\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+        f"for name in {list(SUMMARIES)}:\n"
+        "    assert CliRunner().invoke(app, [name, '--help']).exit_code == 0\n"
+        "    assert CliRunner().invoke(app, [name, '--unknown']).exit_code == 2\n"
         "heavy = {'jax', 'numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

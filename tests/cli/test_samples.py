@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from censored_gp import datasets
-from censored_gp.cli.commands import samples
+from censored_gp.cli import demonstration
 from censored_gp.datasets.public import CensoredSeries, StationHours
 
 TIME = np.arange("2018-06-01T00", "2018-06-01T03", dtype="datetime64[h]")
@@ -20,7 +20,7 @@ def columns(rows):
 
 def test_every_data_set_is_listed(rows):
     found = columns(rows("data"))
-    assert found["name"] == list(samples.DATA_SETS)
+    assert found["name"] == list(demonstration.DATA_SETS)
     assert set(found["kind"]) == {"simulated", "local file", "download"}
 
 
@@ -98,7 +98,7 @@ def test_wrong_options_are_refused(run, line, option):
 @pytest.fixture(scope="module")
 def small():
     """The demonstration on few days with the simplest likelihood."""
-    return samples.fit_both(10, 1, "gaussian")
+    return demonstration.fit_both(10, 1, "gaussian")
 
 
 def test_the_held_out_days_are_not_trained_on(small):
@@ -109,7 +109,7 @@ def test_the_held_out_days_are_not_trained_on(small):
 
 def test_the_demo_prints_a_table_and_draws_a_figure(small, run, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(samples, "fit_both", lambda *_, **__: small)
+    monkeypatch.setattr(demonstration, "fit_both", lambda *_, **__: small)
     result = run(f"demo --days 15 --figure {tmp_path}/new/demo.png")
     assert result.exit_code == 0, result.output
     assert re.search(r"naive\W+censored\W+truth", result.stdout)
@@ -120,8 +120,8 @@ def test_without_matplotlib_there_is_still_a_table(small, run, monkeypatch, tmp_
     def draw(*_):
         raise ImportError("Drawing needs matplotlib")
 
-    monkeypatch.setattr(samples, "fit_both", lambda *_, **__: small)
-    monkeypatch.setattr(samples, "draw_figure", draw)
+    monkeypatch.setattr(demonstration, "fit_both", lambda *_, **__: small)
+    monkeypatch.setattr(demonstration, "draw_figure", draw)
     result = run(f"demo --figure {tmp_path}/demo.png")
     assert result.exit_code == 0
     assert "Drawing needs matplotlib" in result.stderr
@@ -130,16 +130,16 @@ def test_without_matplotlib_there_is_still_a_table(small, run, monkeypatch, tmp_
 def test_the_days_drawn_are_those_with_most_to_show():
     ran_out = np.zeros(24 * 8, bool)
     ran_out[[30, 130, 140, 160]] = True
-    assert samples._busiest(ran_out) == 72
-    assert samples._busiest(np.zeros(24, bool)) == 0
+    assert demonstration._busiest(ran_out) == 72
+    assert demonstration._busiest(np.zeros(24, bool)) == 0
 
 
 @pytest.mark.slow
 def test_the_censored_model_comes_nearer_to_the_truth():
-    small = samples.fit_both(16, 1, "poisson")
+    small = demonstration.fit_both(16, 1, "poisson")
     table = [
         [float(cell.strip("%").replace(",", "")) for cell in row[1:]]
-        for row in samples.table_rows(small)
+        for row in demonstration.table_rows(small)
     ]
     (seen, filled, truth), (naive, censored, _), *_ = table
     assert truth == pytest.approx(small.world.demand[small.ran_out].mean(), abs=0.05)

@@ -2,8 +2,9 @@
 
 `main` holds the group of commands, which imports a command when it is called, so that the help
 does not wait for JAX. `commands/` holds the commands: thin functions over `CensoredGP`. They share
-`options` (groups of options), `fitting` (a fitted model from a file or a fit), `output` (tables as
-files or on the terminal) and `console` (messages and exit codes). Import `app` from here.
+`options` (groups of options), `fitting` (a fitted model from a file or a fit), `demonstration`
+(sample data), `output` (tables as files or on the terminal) and `console` (messages and exit
+codes). Import `app` from here.
 """
 
 from censored_gp.cli.main import app

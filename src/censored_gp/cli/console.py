@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
+import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
 
-from censored_gp.data.errors import DataError
-
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+SECONDS = 5.0
+"""Without a terminal, a line of progress is written after so many seconds at the earliest."""
 DEBUG_VARIABLE = "CENSORED_GP_DEBUG"
 """If this environment variable is set, errors come with a traceback."""
 
@@ -37,6 +39,19 @@ def say(message: str) -> None:
     typer.echo(message, err=True)
 
 
+def progress() -> bool | Callable[[str, int, int, float], None]:
+    """Return the `progress` of a fit: a bar on a terminal, else a line every few seconds."""
+    last = time.monotonic()
+
+    def tell(stage: str, done: int, most: int, bound: float) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS:
+            last = time.monotonic()
+            say(f"{stage}: step {done} of at most {most}, ELBO {bound:.1f}")
+
+    return sys.stderr.isatty() or tell
+
+
 class OptionError(typer.BadParameter):
     """A wrong or missing option, or a wrong combination."""
 
@@ -48,6 +63,15 @@ class OptionError(typer.BadParameter):
 def bad_option(option: str, problem: str) -> OptionError:
     """Return the error about an option, to be raised."""
     return OptionError(problem, param_hint=option)
+
+
+def option_of(name: str) -> str:
+    """Return the option of an argument.
+
+    >>> option_of("time_format")
+    '--time-format'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def explain(message: object) -> str:
@@ -64,6 +88,9 @@ def explain(message: object) -> str:
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
     """End a command with a message and an exit code instead of a traceback."""
+    # Imported here: numpy takes longer than help may.
+    from censored_gp.data.errors import DataError
+
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _show_warning
@@ -77,7 +104,7 @@ def explained() -> Iterator[None]:
             raise _end(FAILED, "Error: out of memory. Use fewer rows or outputs.") from None
         except DataError as error:
             if error.argument is not None:
-                raise bad_option(f"--{error.argument}", error.problem) from error
+                raise bad_option(option_of(error.argument), error.problem) from error
             raise _end(BAD_INPUT, f"Error: {error}") from None
         except Exception as error:
             if os.environ.get(DEBUG_VARIABLE):

@@ -12,10 +12,10 @@ from typing import Any
 
 from sklearn.base import clone
 
-from censored_gp.cli.console import bad_option, explain, say
+from censored_gp.cli.console import bad_option, explain, option_of, progress, say
 from censored_gp.cli.options import FileOptions, FitOptions, ModelName, Side, split_names
 from censored_gp.cli.output import ENDINGS, check_target
-from censored_gp.data.errors import DataError, listed
+from censored_gp.data.errors import DataError, did_you_mean, listed
 from censored_gp.data.files import File
 from censored_gp.data.layout import inputs_table
 from censored_gp.data.tables import Table
@@ -25,6 +25,8 @@ from censored_gp.likelihoods import FAMILIES
 
 MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
+READING = ("delimiter", "encoding", "decimal", "time_format")
+"""Options that say how a file is written."""
 SAVED = (
     *("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper"),
     *("side", "likelihood", "model"),
@@ -35,7 +37,8 @@ SAVED = (
 def table_file(path: Path, reading: FileOptions) -> File:
     """Return a table file with the options for reading it; - is CSV on the standard input."""
     content = sys.stdin.buffer.read() if str(path) == "-" else None
-    return File(path, reading.delimiter, reading.encoding, reading.decimal, content)
+    settings = dataclasses.asdict(reading)
+    return File(path, **{name: settings[name] for name in READING}, content=content)
 
 
 def where_pairs(where: Sequence[str] | None) -> list[tuple[str, str]]:
@@ -83,7 +86,8 @@ def check_files(
         raise bad_option("--save", f"{path} is a folder, or in a folder that does not exist.")
     for field in dataclasses.fields(reading):
         if not any(reads) and getattr(reading, field.name) not in (field.default, []):
-            raise bad_option(f"--{field.name}", "it is about a table; give FILE as well.")
+            problem = "it is about a table; give FILE as well."
+            raise bad_option(option_of(field.name), problem)
 
 
 def fitted(
@@ -138,7 +142,7 @@ def _read(
 def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: FileOptions) -> CensoredGP:
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
     with located(table):
-        model.set_params(progress=sys.stderr.isatty()).fit(table, **arguments)
+        model.set_params(progress=progress()).fit(table, **arguments)
     if model.report_.status == "interrupted":
         raise KeyboardInterrupt
     # The report says which rows the model is about.
@@ -194,11 +198,12 @@ def _unfitted(training: FitOptions) -> CensoredGP:
 def _likelihood(text: str) -> str | dict[str, str]:
     """Return the name of a family, or a dict with one for each output."""
     parts = (part.rpartition("=") for part in text.split(","))
-    pairs = [(output.strip(), family.strip()) for output, _, family in parts]
+    pairs = [(output.strip(), family.strip().lower()) for output, _, family in parts]
     unknown = [family for _, family in pairs if family not in FAMILIES]
     if unknown or (len(pairs) > 1 and not all(output for output, _ in pairs)):
         accepted = f"one of {', '.join(FAMILIES)}, or one for each output, as a=poisson,b=gamma"
-        raise bad_option("--likelihood", f"{text!r} must be {accepted}.")
+        hint = did_you_mean(unknown[0], FAMILIES) if unknown else ""
+        raise bad_option("--likelihood", f"{text!r} must be {accepted}. {hint}")
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 

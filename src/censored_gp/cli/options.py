@@ -17,7 +17,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from censored_gp.cli.console import bad_option, explained
-from censored_gp.likelihoods import FAMILIES
 
 ModelName = StrEnum("ModelName", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
 """The six models of the paper."""
@@ -34,10 +33,17 @@ def _option(metavar: str, text: str, **more: Any) -> Any:
 
 
 def _likelihoods(incomplete: str) -> list[str]:
+    from censored_gp.likelihoods import FAMILIES
+
     return [name for name in FAMILIES if name.startswith(incomplete)]
 
 
 DELIMITER = _option("CHAR", "Column separator of a CSV file; '\\t' is a tab.")
+TIME_FORMAT = _option(
+    "FORMAT",
+    "How times are written, if not as 2024-06-03: '%d/%m/%Y' (day first), '%m/%d/%Y %H:%M' (month "
+    "first). The letters are those of Python's strptime.",
+)
 WHERE = _option("COLUMN=VALUE", "Read only these rows, as store=235; repeat for more.")
 
 
@@ -49,6 +55,7 @@ class FileOptions:
     decimal: Annotated[str, _option("CHAR", "Decimal separator of a CSV file: . or ,")] = "."
     encoding: Annotated[str, _option("NAME", "Text encoding of a CSV file.")] = "utf-8"
     zone: Annotated[Text, _option("NAME", "Time zone of the times, as Europe/Copenhagen.")] = None
+    time_format: Annotated[Text, TIME_FORMAT] = None
     where: Annotated[Names, WHERE] = None
 
 
@@ -127,10 +134,13 @@ def split_names(given: Iterable[str] | None, header: Sequence[str] = ()) -> list
 
 def split_presets(option: str, given: Iterable[str] | None) -> list[str]:
     """Return the models of a comma-separated list, in capitals as the library has them."""
+    from censored_gp.data.errors import did_you_mean
+
     names = [name.lower() for name in split_names(given)]
     for name in names:
         if name not in list(ModelName):
-            raise bad_option(option, f"{name!r} is not one of {', '.join(ModelName)}.")
+            hint = did_you_mean(name, ModelName)
+            raise bad_option(option, f"{name!r} is not one of {', '.join(ModelName)}. {hint}")
     return [name.upper() for name in names]
 
 

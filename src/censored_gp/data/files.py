@@ -32,6 +32,13 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 
+WORKBOOK_ENDINGS = (".xlsx", ".xlsm", ".xls", ".ods")
+
+WORKBOOK = (
+    "got a spreadsheet workbook. Save its sheet as CSV (in Excel: Save As, CSV UTF-8) and give "
+    "that file; in Python, give fit the frame that pandas.read_excel returns."
+)
+
 PARQUET_ENDINGS = (".parquet", ".pq")
 
 
@@ -50,6 +57,8 @@ class File:
         A file whose name ends in .csv, .tsv, .txt (also .gz), .parquet or .pq.
     delimiter, encoding, decimal : str
         How a CSV file is written. None: tabs in .tsv files, else commas.
+    time_format : str, optional
+        How times are written, in the letters of `strptime`; None: ISO 8601.
     content : bytes, optional
         What the standard input held, instead of a file.
     """
@@ -58,6 +67,7 @@ class File:
     delimiter: str | None = None
     encoding: str = "utf-8"
     decimal: str = "."
+    time_format: str | None = None
     content: bytes | None = None
 
     @property
@@ -112,7 +122,7 @@ class File:
         arrow = self._read_parquet(read) if self.is_parquet else self._read_csv(read, names)
         if not len(arrow):
             raise self._problem("got column names but no rows.")
-        table = Table(arrow, file=self)
+        table = Table(arrow, "file", file=self)
         for name, value in where:
             table = table.only(name, [value])
         return table.select(wanted)
@@ -141,6 +151,8 @@ class File:
         except LookupError as error:
             said = f"must be a name such as utf-8 or latin-1, got {self.encoding!r}."
             raise DataError(said, argument="encoding") from error
+        if self.content is None and self.path.suffix.lower() in WORKBOOK_ENDINGS:
+            raise self._problem(WORKBOOK)
         endings = CSV_ENDINGS + PARQUET_ENDINGS
         if self.content is None and not self.path.name.lower().endswith(endings):
             said = f"got a name that does not end in {', '.join(endings)}. Convert the file."
@@ -189,7 +201,10 @@ class File:
 
     def _wrong_encoding(self, line: int) -> DataError:
         with self._open() as raw:
-            marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            start = raw.read(4)
+        if start in (b"PK\3\4", b"\xd0\xcf\x11\xe0"):
+            return self._problem(WORKBOOK)
+        marked = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         likely = "utf-16" if marked else "latin-1" if self.encoding == "utf-8" else "utf-8"
         hint = f"Save the file as UTF-8, or say that its encoding is {likely}."
         return self._problem(f"got bytes that are not {self.encoding.upper()} text.", line, hint)

@@ -13,6 +13,7 @@ import decimal
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple, NoReturn
 
 import narwhals as nw
@@ -22,7 +23,7 @@ import pyarrow.compute
 from jaxtyping import Float, Int, Shaped
 from narwhals.exceptions import DuplicateError
 
-from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as, refuse
+from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as, refuse, warn
 from censored_gp.data.time import resolve_repeated, skipped, wall_clock, zone_name, zone_rules
 
 FLAG_WORDS = {
@@ -34,6 +35,18 @@ FLAG_WORDS = {
 
 DAY = re.compile(r"(18|19|20|21)\d{2}[01]\d[0-3]\d")
 """A day without separators, of a year from 1800 to 2199."""
+
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+"""A number whose commas may separate thousands."""
+
+ISO_TIMES = (
+    "There must be ISO 8601 times that exist, such as 2024-06-03 or 2024-06-03T14:30, with or "
+    "without a zone (Z, +02:00), or numbers."
+)
+OTHER_TIMES = (
+    "Say how other times are written: --time-format '%d/%m/%Y' (day first) or '%m/%d/%Y' (month "
+    "first) on the command line, pandas.to_datetime(..., format=...) in Python."
+)
 
 KINDS = {
     "text": str | bytes,
@@ -54,6 +67,7 @@ compute: Any = pyarrow.compute
 
 
 fromisoformat = datetime.datetime.fromisoformat
+strptime = datetime.datetime.strptime
 
 
 class Column(NamedTuple):
@@ -119,7 +133,8 @@ class Table:
     arrow : pyarrow.Table
         The columns, those of a pandas index among them.
     backend : str
-        "pandas", "polars", "pyarrow", ... or "dict".
+        "pandas", "polars", "pyarrow", ... or "dict"; "file" is pandas, if it is installed, else
+        pyarrow.
     file : files.File, optional
         The file that the table was read from.
     file_rows : array (N,) of int, optional
@@ -241,7 +256,8 @@ class Table:
         array, name = _plain(self.array(name, "Time")), str(name)
         is_text = types.is_string(array.type)
         if is_text or (self.file is not None and types.is_integer(array.type)):
-            read = _parse_times(array.cast(pa.string()), name, zone, self.decimal)
+            own = None if self.file is None else self.file.time_format
+            read = _parse_times(array.cast(pa.string()), name, zone, self.decimal, own)
             array = read if is_text or types.is_temporal(read.type) else array
         if zone is None or not types.is_temporal(array.type):
             return self.with_column(name, array)
@@ -265,6 +281,10 @@ class Table:
 
     def native(self) -> Any:
         """Return the table as what it came from."""
+        if self.backend == "file":
+            # Who reads a file has no frames of his own: pandas is what most people know.
+            known = "pyarrow" if find_spec("pandas") is None else "pandas"
+            return replace(self, backend=known).native()
         if self.backend == "dict":
             return {name: _to_numpy(self.arrow[name]) for name in self.arrow.column_names}
         if self.backend == "pyarrow":
@@ -522,6 +542,10 @@ def _parse_numbers(text: pa.Array, name: str, noun: str, sign: str = ".") -> Num
         pointed = compute.match_substring_regex(text, r"^[+-]?[\d.]*\.[\d.,]*$").fill_null(False)
         hint = "With a decimal comma, numbers have no point, as in 1234,5."
         refuse(np.asarray(pointed), name, noun, "got {!r}.", text.to_pylist(), hint=hint)
+        commas = [word for word in text.to_pylist() if word and "," in word]
+        if commas and all(map(THOUSANDS.fullmatch, commas)):
+            said = f"{noun} {quoted(name)}: the decimal sign is a comma, so that {commas[0]} is "
+            warn(f"{said}{commas[0].replace(',', '.')}.")
         text = compute.replace_substring(text, ",", ".", max_replacements=1)
     try:
         return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -540,7 +564,9 @@ def _as_numbers(values: list[Any], name: str, noun: str) -> Numbers:
 def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "numbers") -> NoReturn:
     """Refuse a value for its kind, with advice."""
     hint = "Convert the column first."
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
+    if isinstance(value, str) and THOUSANDS.fullmatch(value.strip()):
+        hint = "Delete commas between thousands. If it is a decimal comma, say so: --decimal ,"
+    elif isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
         hint = "Write decimals with a point, or say that the decimal sign is a comma."
     elif isinstance(value, str):
         hint = "Convert text to numbers or to datetimes, and categories to 0/1 columns first."
@@ -551,23 +577,31 @@ def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "nu
     raise DataError(said, noun, name, row, hint=hint)
 
 
-def _parse_times(text: pa.Array, name: str, zone: str | None, sign: str) -> pa.Array:
-    """Return time stamps from ISO 8601 text; numbers, if the first cell is one that is no day."""
+def _parse_times(
+    text: pa.Array, name: str, zone: str | None, sign: str, written: str | None = None
+) -> pa.Array:
+    """Return time stamps from text in ISO 8601 or as `written` says, in the letters of `strptime`.
+
+    Without a format they are numbers, if the first cell is a number that is no day.
+    """
     # Rows of a long table share their times: each is parsed once.
     encoded = compute.utf8_trim_whitespace(text).dictionary_encode()
     words, code = encoded.dictionary.to_pylist(), encoded.indices.fill_null(-1).to_numpy()
     # Python reads days without separators as ISO 8601, too.
     are_days = all(DAY.fullmatch(w) and reads_as(fromisoformat, w) for w in words)
-    if not words or (not are_days and reads_as(float, words[0].replace(",", "."))):
+    is_number = not are_days and words and reads_as(float, words[0].replace(",", "."))
+    if not words or (written is None and is_number):
         return pa.array(_parse_numbers(text, name, "Time", sign), from_pandas=True)
-    # A zone may stand apart from the time.
-    words = [re.sub(r"\s+(?=[+Z-])", "", word.upper()) for word in words]
-    bad = np.array([not reads_as(fromisoformat, word) for word in words] + [False])
-    hint = "There must be ISO 8601 times that exist, such as 2024-06-03 or 2024-06-03T14:30, "
-    hint += "with or without a zone (Z, +02:00), or numbers."
+    if written is None:
+        # A zone may stand apart from the time.
+        words = [re.sub(r"\s+(?=[+Z-])", "", word.upper()) for word in words]
+    read: Any = fromisoformat if written is None else lambda w: strptime(w, written)
+    accepted = ISO_TIMES if written is None else f"The format is {written!r}."
+    hint = f"{accepted} {OTHER_TIMES}"
+    bad = np.array([not reads_as(read, word) for word in words] + [False])
     refuse(bad[code], name, "Time", "got {!r}.", text.to_pylist(), hint=hint)
     codes, rows = np.unique(code, return_index=True)
-    times = [fromisoformat(word) for word in words]
+    times = [read(word) for word in words]
     instants, own = _from_datetimes(times, rows[codes >= 0].tolist(), name, "Time", zone)
     return aware_times(np.append(instants, np.datetime64("NaT"))[code], own)
 

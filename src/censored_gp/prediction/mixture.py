@@ -25,7 +25,7 @@ from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quantiles import Density, Tails, invert
 from censored_gp.likelihoods.special.interval import log_difference
 from censored_gp.likelihoods.support import Support
-from censored_gp.likelihoods.truncation import bound_tails
+from censored_gp.likelihoods.truncation import bound_tails, log_mass
 from censored_gp.model.compilation import bucket, compiled, pad, shapes, slices
 
 PerCell: TypeAlias = Float[Array, "K"]
@@ -86,22 +86,20 @@ class Mixture(eqx.Module):
             empty |= (low == high) & (lower < upper) & (start < end)
         # An empty interval is replaced by a harmless one; its result is not used.
         low, high = jnp.where(empty, start, low), jnp.where(empty, end, high)
-        inside = log_likelihood(low, high, *self.theta)
-        whole = log_likelihood(start, end, *self.theta)
+        # In one call, as tails take long to compile.
+        ends = (jnp.stack([low, start])[:, None], jnp.stack([high, end])[:, None])
+        inside, whole = log_likelihood(*ends, *self.theta)
         return jnp.where(empty, -jnp.inf, self.log_average(inside - whole))
 
     def log_tails(self, y: PerCell) -> tuple[PerCell, PerCell]:
-        """Return log P(Y <= y) and log P(Y > y)."""
-        if not self.bounds:
-            below, above = self.likelihood.log_tails_anywhere(y, *self.theta)
-            return self.log_average(below), self.log_average(above)
-        below = self.log_probability(jnp.full_like(y, -jnp.inf), y)
-        next_up = jnp.floor(y) + 1.0 if self.likelihood.support.discrete else y
-        above = self.log_probability(next_up, jnp.full_like(y, jnp.inf))
-        return below, jnp.where(y >= self.bounds[1], -jnp.inf, above)
+        """Return log P(Y <= y) and log P(Y > y) without regard to bounds."""
+        below, above = self.likelihood.log_tails_anywhere(y, *self.theta)
+        return self.log_average(below), self.log_average(above)
 
     def log_cdf(self, y: PerCell) -> PerCell:
         """Return log P(Y <= y)."""
+        if self.bounds:
+            return self.log_probability(jnp.full_like(y, -jnp.inf), y)
         return self.log_tails(y)[0]
 
     def quantile(self, level: PerCell, log_level: PerCell) -> PerCell:
@@ -230,10 +228,17 @@ def _evaluate(
 
 
 @compiled
-def _reweight(likelihood: Likelihood, weights: Any, gamma: Any, bounds: Any) -> PerNode:
+def _reweight(
+    likelihood: Likelihood, kind: str | None, weights: Any, gamma: Any, bounds: Any
+) -> PerNode:
     """Return w_s p(record | gamma_s), normalised."""
-    kind = "share" if isinstance(likelihood, PartialCount) else None
-    record = likelihood.log_likelihood(*bounds, *likelihood.theta(*gamma), kind=kind)
+    theta = likelihood.theta(*gamma)
+    if isinstance(likelihood, PartialCount):
+        record = likelihood.log_likelihood(*bounds, *theta, kind="share")
+    elif kind is None:
+        record = likelihood.log_likelihood(*bounds, *theta)
+    else:
+        record = log_mass(likelihood, *bounds, *theta, kind=kind)
     return jax.nn.softmax(jnp.log(weights) + record, axis=0)
 
 
@@ -260,16 +265,18 @@ def _in_chunks(
     return jax.tree.map(lambda *parts: np.concatenate(parts, axis=-1), *map(call, chunks))
 
 
+def _kind(bounds: Bounds) -> str | None:
+    """Return which bound some cells have, if none has the other: there is less to compile."""
+    lower, upper = (np.isfinite(bound).any() for bound in bounds) if bounds else (False, False)
+    return None if lower == upper else "right" if lower else "left"
+
+
 def evaluate(
     nodes: Nodes, query: Callable[..., Any], *arguments: Float[np.ndarray, "K"]
 ) -> tuple[Float[np.ndarray, "K"], ...]:
     """Evaluate a query, a function of a `Mixture` and of arguments per cell, for all cells."""
     likelihood, gamma, weights, bounds = nodes
-    kind = None
-    if bounds and query is Mixture.moments:
-        # Moments have less to compile for a bound that no cell has.
-        lower, upper = (np.isfinite(bound).any() for bound in bounds)
-        kind = None if lower == upper else "right" if lower else "left"
+    kind = _kind(bounds) if query is Mixture.moments else None
     program: Any = functools.partial(_evaluate, likelihood, query, kind)
     cells: tuple[Any, ...] = (weights, gamma, bounds, arguments)
     if weights.shape[1] == 1:
@@ -280,7 +287,7 @@ def evaluate(
 def reweight(nodes: Nodes) -> Nodes:
     """Return cavity nodes with their posterior weights, given the record of each cell."""
     likelihood, gamma, weights, bounds = nodes
-    program = functools.partial(_reweight, likelihood, weights)
+    program = functools.partial(_reweight, likelihood, _kind(bounds), weights)
     chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights))
     return nodes._replace(weights=_in_chunks(program, *chunks, (gamma, bounds)))
 

@@ -231,7 +231,10 @@ class Prediction:
         """Return the upper ends of central intervals."""
         level = np.full(self.shape, (1 + probability) / 2)
         if self.discrete.any():
-            below = self.cdf(self.quantile((1 - probability) / 2) - 1.0)
+            low = self._in_model_units(self.quantile((1 - probability) / 2) - 1.0)
+            # Of exact cells, which are skipped, no level is used.
+            log_below = self._evaluate(Mixture.log_cdf, low, skip_exact=True)[0]
+            below = np.exp(np.minimum(log_below, 0.0))
             level = np.where(self.discrete, np.minimum(probability + below, level), level)
         return self._quantile(level)
 

@@ -1,4 +1,8 @@
-"""Commands that ask a fitted model: lost demand, forecast, supply, correlations, diagnosis."""
+"""Commands that ask a fitted model: lost demand, forecast, supply, correlations, diagnosis.
+
+Here and in the other modules of commands, what imports JAX is imported when a command runs: help
+and usage errors do not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,6 @@ from typing import Annotated
 import typer
 
 from censored_gp.cli.console import bad_option, explain, say
-from censored_gp.cli.fitting import (
-    check_files,
-    fitted,
-    located,
-    read_new,
-    table_file,
-    training_inputs,
-)
 from censored_gp.cli.options import (
     FileOptions,
     FitOptions,
@@ -25,8 +21,6 @@ from censored_gp.cli.options import (
     command,
     split_names,
 )
-from censored_gp.cli.output import write_table
-from censored_gp.data.time import duration_hours
 
 GROUPS = ("output", "hour", "weekday", "date", "month")
 
@@ -55,10 +49,15 @@ def lost_demand(
 
     Intervals come from joint draws of all censored cells.
     """
-    check_files(training, reading, output, file)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+
+    fitting.check_files(training, reading, output, file)
+    if training.by is not None and training.load is not None:
+        raise bad_option("--by", f"use --group {training.by} to group the lost demand.")
     groups = split_names(group)
     columns = [name for name in groups if name not in GROUPS]
-    model = fitted(file, training, reading, also=columns)
+    model = fitting.fitted(file, training, reading, also=columns)
     keys = () if model.layout_ is None else model.layout_.keys
     saved = dict.fromkeys([*model.columns_.groups, *map(str, keys)])
     if file is None and not set(columns) <= set(saved):
@@ -89,15 +88,18 @@ def forecast(
 
     The steps are those of the table: hours, days, or whatever its usual spacing is.
     """
-    check_files(training, reading, output, file, future)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+
+    fitting.check_files(training, reading, output, file, future)
     if (periods is None) == (until is None):
         raise bad_option("--periods / --until", "give one of the two.")
-    model = fitted(file, training, reading)
+    model = fitting.fitted(file, training, reading)
     if future is None:
         ahead = model.forecast(periods, until=until, probability=probability)
     else:
-        known = read_new(table_file(future, reading), model, reading, partial=True)
-        with located(known):
+        known = fitting.read_new(fitting.table_file(future, reading), model, reading, partial=True)
+        with fitting.located(known):
             ahead = model.forecast(periods, until=until, inputs=known, probability=probability)
     write_table(ahead, output)
 
@@ -133,18 +135,23 @@ def required_supply(
     There is a row for each output and window of time. The column peak is enough for the busiest
     row of the window, the column sum for all of its rows together.
     """
-    check_files(training, reading, output, file, future)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+
+    fitting.check_files(training, reading, output, file, future)
     if window is not None:
+        from censored_gp.data.time import duration_hours
+
         try:
             duration_hours(window)
         except ValueError as error:
             raise bad_option("--window", str(error)) from error
-    model = fitted(file, training, reading)
+    model = fitting.fitted(file, training, reading)
     if future is None:
-        found = model.required_supply(training_inputs(model), probability, window, samples)
+        found = model.required_supply(fitting.training_inputs(model), probability, window, samples)
     else:
-        new = read_new(table_file(future, reading), model, reading)
-        with located(new):
+        new = fitting.read_new(fitting.table_file(future, reading), model, reading)
+        with fitting.located(new):
             found = model.required_supply(new, probability, window, samples)
     write_table(found, output)
 
@@ -163,8 +170,11 @@ def correlations(
 
     They are zero in models whose outputs are not coupled (cgp, hcgp, ncgp).
     """
-    check_files(training, reading, output, file)
-    model = fitted(file, training, reading)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+
+    fitting.check_files(training, reading, output, file)
+    model = fitting.fitted(file, training, reading)
     found = model.correlations(role)
     if model.layout_ is None:
         names = list(map(str, model.output_names_))
@@ -185,8 +195,11 @@ def diagnose(
     The table has the scores of each output for this model, for one that ignores censoring and for
     one that sees exact cells only. Warnings go to the standard error stream.
     """
-    check_files(training, reading, output, file)
-    model = fitted(file, training, reading)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+
+    fitting.check_files(training, reading, output, file)
+    model = fitting.fitted(file, training, reading)
     say(f"Predicting held-out cells in {folds} folds ...")
     diagnosis = model.diagnose(folds)
     write_table(diagnosis.rows, output)

@@ -5,22 +5,11 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
 from censored_gp.cli.console import bad_option, say
-from censored_gp.cli.fitting import (
-    check_files,
-    fitted,
-    load_model,
-    located,
-    prepare,
-    read_new,
-    table_file,
-    training_inputs,
-)
 from censored_gp.cli.options import (
     FileOptions,
     FitOptions,
@@ -32,9 +21,11 @@ from censored_gp.cli.options import (
     split_names,
     split_presets,
 )
-from censored_gp.cli.output import with_intervals, write_table, write_text
-from censored_gp.estimator.analysis.compare import compare as compare_models
-from censored_gp.estimator.censored_gp import CensoredGP
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from censored_gp.estimator.censored_gp import CensoredGP
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -58,8 +49,11 @@ def fit(
 
     A summary is printed. With --load and no FILE it is that of the loaded model.
     """
-    check_files(training, reading, output, file, endings=(".txt", ".md"))
-    model = fitted(file, training, reading)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_text
+
+    fitting.check_files(training, reading, output, file, endings=(".txt", ".md"))
+    model = fitting.fitted(file, training, reading)
     if training.save is None and file is not None:
         say("The model is not saved. Use --save model.cgp, and other commands can --load it.")
     write_text(model.summary(), output)
@@ -83,14 +77,17 @@ def predict(
     For each output a the result has the mean in column a, and the ends of an interval that holds
     the truth with the given probability in a_low and a_high.
     """
-    check_files(training, reading, output, file, train)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+
+    fitting.check_files(training, reading, output, file, train)
     if train is None and training.load is None:
         raise bad_option("--load / --train", "give a model file, or a table to fit first.")
-    source = table_file(file, reading)
+    source = fitting.table_file(file, reading)
     source.header()  # A file that cannot be read is refused before the fit.
-    model = fitted(train, training, reading)
-    new = read_new(source, model, reading)
-    with located(new):
+    model = fitting.fitted(train, training, reading)
+    new = fitting.read_new(source, model, reading)
+    with fitting.located(new):
         answers = (model.predict(new), *model.interval(new, probability))
     write_table(_with_keys(model, answers, new.arrow), output)
 
@@ -114,10 +111,13 @@ def impute(
     the cell, and the ends of an interval that holds the truth with the given probability in a_low
     and a_high.
     """
-    check_files(training, reading, output, file)
-    model = fitted(file, training, reading)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+
+    fitting.check_files(training, reading, output, file)
+    model = fitting.fitted(file, training, reading)
     answers = (model.impute(), *model.impute_interval(probability))
-    inputs, rows = training_inputs(model), model.training_.rows
+    inputs, rows = fitting.training_inputs(model), model.training_.rows
     inputs = inputs if rows is None else inputs.take(rows.row)
     write_table(_with_keys(model, answers, inputs.arrow), output)
 
@@ -127,6 +127,10 @@ def _with_keys(model: CensoredGP, answers: tuple[Any, Any, Any], inputs: pa.Tabl
 
     These are the time and the output of a long table; without a time, the inputs of each row.
     """
+    import pyarrow as pa
+
+    from censored_gp.cli.output import with_intervals
+
     layout = model.layout_
     if layout is None:
         names = list(map(str, model.output_names_))
@@ -167,21 +171,25 @@ def compare(
     With --load and no FILE the table is the one that the model was fitted to. The other settings
     of the model (kernels, rank, engine, iterations, seed) are those of all models.
     """
-    check_files(training, reading, output, file)
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_table
+    from censored_gp.estimator.analysis.compare import compare as compare_models
+
+    fitting.check_files(training, reading, output, file)
     if training.save is not None:
         raise bad_option("--save", "compare saves no model. Fit the best one with fit --save.")
     if training.model is not None:
         raise bad_option("--model", f"use --models {training.model}.")
     presets = split_presets("--models", models or list(ModelName))
     if file is None:
-        model = load_model(training)
+        model = fitting.load_model(training)
         if training.iterations is not None:
             model.set_params(max_iterations=training.iterations)
-        arguments = {"X": training_inputs(model), "y": model.observations_}
+        arguments = {"X": fitting.training_inputs(model), "y": model.observations_}
         place = contextlib.nullcontext()
     else:
-        model, table, arguments = prepare(file, training, reading)
-        arguments["X"], place = table, located(table)
+        model, table, arguments = fitting.prepare(file, training, reading)
+        arguments["X"], place = table, fitting.located(table)
     families = split_names(likelihoods) or [model.likelihood]
     settings = model.get_params(deep=False)
     for name in ("coupled", "heteroscedastic", "use_censoring", "likelihood", "progress"):
@@ -221,12 +229,15 @@ def report(
 
     The page needs no network and no other file.
     """
-    check_files(training, reading, output, file, endings=(".html", ".htm"))
+    from censored_gp.cli import fitting
+    from censored_gp.cli.output import write_text
+
+    fitting.check_files(training, reading, output, file, endings=(".html", ".htm"))
     models = split_presets("--compare", compare) or None
     # Charts are an optional dependency.
     from censored_gp.reporting import write_report
 
-    model = fitted(file, training, reading)
+    model = fitting.fitted(file, training, reading)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "report.html") if output == "-" else output
         write_report(model, page, title=title, folds=folds, comparison=models)

@@ -1,0 +1,237 @@
+"""The sample data sets, and the two models, table and figure of the demonstration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Float
+
+from censored_gp import datasets
+from censored_gp.cli.console import bad_option
+from censored_gp.cli.options import split_names
+from censored_gp.datasets import simulated
+from censored_gp.estimator.presets import HMOCGP, NCGP
+from censored_gp.prediction import metrics
+from censored_gp.prediction.predictive import Prediction
+
+PROBABILITY = 0.9
+"""The probability of the intervals of the demonstration."""
+UNSEEN_DAYS = 7
+"""The last days of the demonstration are held out."""
+HOURS_SHOWN = 96
+"""The figure of the demonstration shows so many hours of each station."""
+
+
+class DataSet(NamedTuple):
+    """A sample data set: its description, and how its columns are made from the options."""
+
+    kind: str
+    text: str
+    make: Callable[..., dict[str, Any]]
+    options: dict[str, Any]
+    """The options it has, with their defaults; text is an example of an option that it needs."""
+
+
+def _simulated(text: str, world: Callable[..., Any], **sizes: int) -> DataSet:
+    options = {**sizes, "seed": 0}
+    return DataSet("simulated", text, lambda **given: world(**given).table(truth=True), options)
+
+
+def _new_york(seed: int) -> dict[str, Any]:
+    world = datasets.new_york(seed)
+    return world.inputs(*world.weather) | world.table(truth=True)
+
+
+def _fresh_retail(store: list[str], names: list[str]) -> dict[str, Any]:
+    return datasets.fresh_retail(int(store[0]), tuple(map(int, names))).table()
+
+
+DATA_SETS = {
+    "bike_share": _simulated("stations that run out of bikes", simulated.bike_share, days=14),
+    "car_park": _simulated("car parks that fill up", simulated.car_park, days=28),
+    "shop": _simulated("fresh products that sell out", simulated.shop, days=120),
+    "water_samples": _simulated(
+        "metals below detection limits", simulated.water_samples, samples=120
+    ),
+    "new_york": DataSet(
+        "local file", "the paper's stations 3711 and 366, part hidden", _new_york, {"seed": 0}
+    ),
+    "citibike": DataSet(
+        "download",
+        "Citi Bike trips by station and hour",
+        lambda months, names: datasets.citibike(tuple(months), tuple(names)).table(),
+        {"months": "2018-06", "names": "3711,366"},
+    ),
+    "birmingham_parking": DataSet(
+        "download",
+        "car parks that fill up",
+        lambda names: datasets.birmingham_parking(tuple(names)).table(),
+        {"names": "BHMBCCTHL01,BHMBCCMKT01"},
+    ),
+    "fresh_retail": DataSet(
+        "download",
+        "fresh products that sell out",
+        _fresh_retail,
+        {"store": "235", "names": "70,81"},
+    ),
+}
+"""The data sets by name."""
+
+
+def sample(name: str, given: dict[str, Any]) -> pa.Table:
+    """Return a data set with the options that were given."""
+    _, _, make, options = DATA_SETS[name]
+    chosen = {}
+    for option in given:
+        if option not in options:
+            accepted = ", ".join(f"--{each}" for each in options)
+            raise bad_option(f"--{option}", f"{name} has only {accepted}.")
+    for option, default in options.items():
+        value = given.get(option, None if isinstance(default, str) else default)
+        if value is None:
+            raise bad_option(f"--{option}", f"{name} needs it, as --{option} {default}.")
+        several = value if isinstance(value, list) else [str(value)]
+        chosen[option] = split_names(several) if isinstance(default, str) else value
+    columns = {n: np.asarray(column) for n, column in make(**chosen).items()}
+    # pyarrow has no times in hours.
+    return pa.table(
+        {n: c.astype("datetime64[us]") if c.dtype.kind == "M" else c for n, c in columns.items()}
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """A simulated world, and the predictions of two models that saw part of it."""
+
+    world: Any
+    training: int
+    """The number of hours that the models were fitted to; later ones are held out."""
+    naive: Prediction
+    censored: Prediction
+    filled: Float[np.ndarray, "T D"]
+    """Training hours as recorded or, where bikes ran out, as the censored model imputes them."""
+
+    @property
+    def ran_out(self) -> Bool[np.ndarray, "N D"]:
+        """Training hours in which a station ran out of bikes."""
+        seen = np.arange(len(self.world.time)) < self.training
+        return self.world.censored & seen[:, None]
+
+
+def fit_both(days: int, seed: int, likelihood: str, progress: Any = False) -> Demo:
+    """Simulate a world, fit both models to all but its last days, and predict all of it."""
+    world = simulated.bike_share(days=days, seed=seed)
+    training = 24 * (days - UNSEEN_DAYS)
+    inputs = world.inputs()
+    seen = {name: column[:training] for name, column in inputs.items()}
+    known = world.observations().rows(slice(training))
+    models = [preset(likelihood, progress=progress).fit(seen, known) for preset in (NCGP, HMOCGP)]
+    naive, censored = (model.predict_distribution(inputs) for model in models)
+    return Demo(world, training, naive, censored, models[1].impute())
+
+
+def table_rows(demo: Demo) -> list[tuple[str, ...]]:
+    """Return the rows of the table: a quantity, then its naive, censored and true value."""
+    truth, out, both = demo.world.demand, demo.ran_out, (demo.naive, demo.censored)
+    later = np.broadcast_to(np.arange(len(truth))[:, None] >= demo.training, truth.shape)
+    means = [prediction.mean for prediction in both]
+    intervals = [prediction.interval(PROBABILITY) for prediction in both]
+    covered = [np.mean(((low <= truth) & (truth <= high))[out]) for low, high in intervals]
+    target = np.where(later, truth, np.nan)
+    filled = (demo.world.observed[out], demo.filled[out[: demo.training]], truth[out])
+
+    def errors(cells: Bool[np.ndarray, "N D"]) -> list[float]:
+        return [*(metrics.mae(mean, np.where(cells, truth, np.nan)) for mean in means), 0]
+
+    figures = [
+        ("Demand per censored hour, imputed", ".1f", [f.mean() for f in filled]),
+        ("Demand per censored hour, predicted", ".1f", [m[out].mean() for m in (*means, truth)]),
+        ("Total demand, training weeks", ",.0f", [m[~later].sum() for m in (*means, truth)]),
+        ("Total demand, held-out week", ",.0f", [m[later].sum() for m in (*means, truth)]),
+        ("Mean absolute error, censored hours", ".2f", errors(out)),
+        ("Mean absolute error, held-out week", ".2f", errors(later)),
+        ("R², held-out week", ".2f", [*(metrics.r2(m, target) for m in means), 1]),
+        (
+            f"Coverage of {PROBABILITY:.0%} intervals, censored hours",
+            ".0%",
+            [*covered, PROBABILITY],
+        ),
+    ]
+    return [(what, *(format(value, style) for value in row)) for what, style, row in figures]
+
+
+def draw_figure(demo: Demo, path: Path) -> None:
+    """Draw some days of every station and the mean working day; write it to a file."""
+    # matplotlib is an optional dependency.
+    from censored_gp.reporting import require_matplotlib
+
+    mpl, stations = require_matplotlib(), len(demo.world.names)
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = mpl.figure.Figure(figsize=(12, 3.2 * stations + 0.8), layout="constrained")
+        axes = figure.subplots(stations, 2, squeeze=False, width_ratios=(3.2, 1), sharey="row")
+        for d in range(stations):
+            _draw_days(demo, d, axes[d, 0])
+            _draw_working_day(demo, d, axes[d, 1])
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        words = {"exact": "pickups", "at least": "pickups until bikes ran out"}
+        named = dict(zip((words.get(text, text) for text in labels), handles, strict=True))
+        figure.legend(
+            list(named.values()),
+            list(named),
+            loc="outside upper left",
+            ncols=len(named),
+            frameon=False,
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+
+
+def _draw_days(demo: Demo, d: int, ax: Any) -> None:
+    """Draw the days on which a station ran out of bikes most often."""
+    from matplotlib.dates import DateFormatter, DayLocator
+
+    from censored_gp.reporting import COLOURS, plot_observations, plot_prediction
+
+    world, times = demo.world, demo.world.time.astype("datetime64[m]")
+    ax.plot(times, world.demand[:, d], ":", color=COLOURS["truth"], label="true demand")
+    naive = {"label": "naive model", "colour": COLOURS["other"], "probability": None}
+    plot_prediction(demo.naive, times, d, **naive, ax=ax)
+    plot_prediction(demo.censored, times, d, probability=PROBABILITY, label="censored model", ax=ax)
+    plot_observations(world.observations(), times, d, ax=ax)
+    first = _busiest(demo.ran_out[:, d])
+    shown = slice(first, first + HOURS_SHOWN)
+    ax.set_xlim(times[first], times[first] + np.timedelta64(HOURS_SHOWN, "h"))
+    ax.set_ylim(-0.4, 1.15 * max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max()))
+    ax.set_title(world.names[d].replace("_", " "), loc="left", fontweight="bold")
+    ax.set_ylabel("bikes per hour")
+    ax.xaxis.set_major_locator(DayLocator())
+    ax.xaxis.set_major_formatter(DateFormatter("%a %d %b"))
+
+
+def _busiest(ran_out: Bool[np.ndarray, " N"]) -> int:
+    """Return the first hour of the whole days in which bikes ran out most often."""
+    starts = range(0, len(ran_out) - HOURS_SHOWN + 1, 24)
+    return max(starts, key=lambda h: ran_out[h : h + HOURS_SHOWN].sum(), default=0)
+
+
+def _draw_working_day(demo: Demo, d: int, ax: Any) -> None:
+    """Draw the mean demand on working days by hour of the day."""
+    from censored_gp.reporting import COLOURS
+
+    # The world has whole days of hours.
+    days = demo.world.time[: demo.training].astype("datetime64[D]").reshape(-1, 24)[:, 0]
+    lines = (
+        (demo.world.demand, COLOURS["truth"], ":"),
+        (demo.naive.mean, COLOURS["other"], "-"),
+        (demo.censored.mean, COLOURS["prediction"], "-"),
+    )
+    for cells, colour, style in lines:
+        by_day = cells[: demo.training, d].reshape(-1, 24)
+        ax.plot(range(24), by_day[np.is_busday(days)].mean(axis=0), style, color=colour)
+    ax.set_title("mean working day", loc="left")
+    ax.set_xticks(range(0, 24, 6), [f"{h}:00" for h in range(0, 24, 6)])
