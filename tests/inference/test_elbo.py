@@ -11,7 +11,7 @@ import pytest
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference import elbo as elbo_module
-from censored_gp.inference import tables
+from censored_gp.inference import lookup
 from censored_gp.inference.elbo import (
     collect_terms,
     elbo,
@@ -303,7 +303,7 @@ TWINS = {
 def test_tables_are_the_dense_twin(case, sparse, monkeypatch):
     """The bound, its gradient, q and the next sites, with tables dense or sparse, in few passes."""
     if sparse:
-        monkeypatch.setattr(tables, "SPARSE", 0)
+        monkeypatch.setattr(lookup, "SPARSE", 0)
         monkeypatch.setattr(elbo_module, "CELLS_AT_A_TIME", 14)
         monkeypatch.setattr(elbo_module, "LEAST_ROWS", 7)
     task = TWINS[case]()
@@ -323,8 +323,8 @@ def test_rows_rounded_to_a_grid_are_close(monkeypatch):
     """Distinct inputs beyond a number are rounded; the bound moves by little."""
     task = small.scattered(rows=60)
     free, exact = small.free_parameters(task), task.problem(task.model)
-    monkeypatch.setattr(tables, "MOST_DISTINCT", 50)
-    monkeypatch.setattr(tables, "STEPS", 1)
+    monkeypatch.setattr(lookup, "MOST_DISTINCT", 50)
+    monkeypatch.setattr(lookup, "STEPS", 1)
     rounded = task.problem(task.model)
     assert len(np.unique(rounded.lookups["mean"][0].index)) < 60
     bounds = [settle(free, problem)[0].elbo for problem in (exact, rounded)]

@@ -1,4 +1,4 @@
-"""The bound by dense Gram matrices over all rows: the slow twin of `inference.tables`.
+"""The bound by dense Gram matrices over all rows: the slow twin of `inference.lookup`.
 
 Features of every row, a Gram matrix of every output, derivatives by JAX's automatic
 differentiation of the features: O(D N M^2), and obvious.
