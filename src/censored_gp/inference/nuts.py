@@ -25,6 +25,7 @@ from censored_gp.inference.elbo import Terms, largest_share_left_out, log_likeli
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, flat, functions_of
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.model.compilation import compiled_to_run_long
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, geometry
 
@@ -102,7 +103,7 @@ class Target(eqx.Module):
         return total + log_likelihood(self.terms, latent)
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def make_target(
     posterior: Posterior, inputs: Float[Array, "N C"], terms: tuple[Terms, ...]
 ) -> tuple[Target, Float[Array, ""]]:
@@ -119,7 +120,7 @@ def make_target(
     return Target(shapes, centre, root, constants, terms), jnp.max(jnp.stack(shares))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[Any, Tuning]:
     """Warm every chain up from its own draw of natural's Gaussian: state and tuning of each."""
     warm: Any = blackjax.window_adaptation(
@@ -136,7 +137,7 @@ def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[
     return jax.lax.map(one, jax.random.split(key, settings.chains))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def sample(
     target: Target, state: Any, tuning: Tuning, key: Key[Array, ""], count: int
 ) -> tuple[Any, Position, Bool[Array, "K S"]]:
@@ -195,7 +196,7 @@ def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -
     return Draws(joined, np.concatenate(divergent, axis=1), done == most)
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def _each_draw(target: Target, positions: Position) -> tuple[Position, Latent]:
     """Return weights and parameter functions of every draw."""
     return jax.vmap(jax.vmap(lambda z: (target.weights(z), target.latent(z))))(positions)
