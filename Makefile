@@ -6,7 +6,7 @@ READY := .venv/.ready
 QUICK_TO_COMPILE := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format docs screenshot bench clean
+.PHONY: help setup demo test slow fuzz lint format docs screenshot bench clean
 
 help:  ## Say what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */  make \1\t/' | expand -t 16
@@ -34,6 +34,9 @@ test: $(READY) lint docs  ## All checks: lint, types, tests, docs
 
 slow: $(READY)  ## The tests that take long
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m slow
+
+fuzz: $(READY)  ## Try 10,000 random tables, bounds, kernels, queries, files and command lines
+	$(BIN)/python -m pytest tests/fuzz --cases 10000 --hypothesis-show-statistics
 
 lint: $(READY)  ## Style and types
 	$(BIN)/ruff check

@@ -21,6 +21,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--tries", type=int, default=34, help="random moments of each test that presses Ctrl-C"
     )
+    parser.addoption("--cases", type=int, default=300, help="cases that the fuzz tests try")
 
 
 @pytest.fixture(autouse=True)
