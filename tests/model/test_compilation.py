@@ -112,6 +112,18 @@ def test_the_folder_of_compiled_programs_is_the_users_choice(monkeypatch, tmp_pa
     assert cache_folder() == tmp_path / "censored-gp" / "compiled"
 
 
+def test_a_user_without_a_home_keeps_no_programs(monkeypatch):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", none)
+    monkeypatch.delenv(compilation.CACHE_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert cache_folder() is None
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert cache_folder() == Path("/elsewhere/censored-gp/compiled")
+
+
 def test_arrays_of_either_make_are_arrays():
     assert isinstance(np.ones(1), compilation.AnyArray)
     assert isinstance(jnp.ones(1), compilation.AnyArray)

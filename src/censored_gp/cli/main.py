@@ -30,7 +30,7 @@ SUMMARIES = {
     "report": "Write a self-contained HTML page about a model.",
 }
 """The commands in the order of the help, with the first line of each one's own help."""
-PATIENCE = 2.0
+PATIENCE = 1.5
 """Seconds after Ctrl-C in which a command may end by itself."""
 
 

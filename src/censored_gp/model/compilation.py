@@ -208,7 +208,11 @@ def cache_folder() -> Path | None:
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen is not None:
         return None if chosen in {"", "0"} else Path(chosen)
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        # A user without a home, as in some containers.
+        return None
     return home / "censored-gp" / "compiled"
 
 
