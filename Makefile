@@ -63,7 +63,7 @@ install: $(READY)  ## Install the wheel and the sdist into clean environments, a
 	@for file in dist/*.whl dist/*.tar.gz; do echo "== $$file"; rm -rf .venv-install; \
 		$(PYTHON) -m venv .venv-install \
 		&& .venv-install/bin/python -m pip install --quiet "$$file[plot]" \
-		&& (cd .venv-install && bin/censored-gp demo --output demo.png && test -s demo.png) \
+		&& (cd .venv-install && bin/censored-gp demo --days 15 --figure demo.png && test -s demo.png) \
 		|| exit 1; done
 
 lint: $(READY)  ## Style and types

@@ -178,12 +178,18 @@ def statsmodels_regressions() -> Rows:
 
 @functools.cache
 def regression() -> dict[str, Any]:
-    """A fit of a Gaussian process to exact values, and its hyper-parameters in units of y."""
+    """A Gaussian process given exact values, and its hyper-parameters in units of y.
+
+    They are held where they start: after learning, the sites lag behind by a part of a step, and
+    what is compared here is the posterior at given hyper-parameters.
+    """
     x = np.linspace(0, 3, 12)[:, None]
     y = np.sin(2 * x[:, 0]) + 0.1 * np.cos(17 * x[:, 0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = CensoredGP(kernels={"mean": [RBF(1.0)]}, heteroscedastic=False).fit(x, y)
+        model = CensoredGP(
+            kernels={"mean": [RBF(1.0)]}, heteroscedastic=False, engine_settings={"learn": False}
+        ).fit(x, y)
     new = np.array([[0.1], [1.4], [3.5]])
     mean, std = model.predict(new, return_std=True)
     shift, scale = float(model.units_.shift[0]), float(model.units_.scale[0])
