@@ -245,10 +245,9 @@ print(json.dumps([mean.numpy()[:, 0].tolist(), variance.numpy()[:, 0].tolist(), 
 def compare_processes(mean: Any, std: Any, evidence: float) -> Rows:
     """Predictions and evidence beside ours."""
     own = regression()
-    yield "predictive mean", gap(own["mean"], mean), 1e-4
-    yield "predictive standard deviation", gap(own["std"], std), 1e-4
-    # Few inducing inputs stand for all: the bound is a little below the evidence.
-    yield "evidence", gap(own["elbo"], evidence), 1e-3
+    yield "predictive mean", gap(own["mean"], mean), 1e-7
+    yield "predictive standard deviation", gap(own["std"], std), 1e-7
+    yield "evidence", gap(own["elbo"], evidence), 1e-7
 
 
 ORACLES: dict[str, Callable[[], Rows]] = {
