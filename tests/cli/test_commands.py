@@ -1,6 +1,7 @@
 """The commands from end to end, on one small table and one model fitted to it."""
 
 import csv
+import dataclasses
 import json
 import types
 
@@ -315,7 +316,24 @@ def test_an_interrupted_fit_saves_nothing(here, run, monkeypatch, by_signal):
     monkeypatch.setattr(CensoredGP, "fit", fit)
     result = run("fit bikes.csv --load bikes.cgp --save x.cgp")
     assert result.exit_code == 130
+    assert not list(here.glob("x*"))
+
+
+def test_an_interrupted_fit_keeps_the_best_so_far_beside_its_place(here, run, monkeypatch):
+    fitted = censored_gp.load("bikes.cgp")
+
+    def fit(self, *_, **__):
+        vars(self).update(vars(fitted))
+        self.report_ = dataclasses.replace(fitted.report_, status="interrupted")
+        return self
+
+    monkeypatch.setattr(CensoredGP, "fit", fit)
+    result = run("fit bikes.csv --load bikes.cgp --save x.cgp")
+    assert result.exit_code == 130
+    assert "x.interrupted.cgp" in result.stderr
     assert not (here / "x.cgp").exists()
+    assert censored_gp.load("x.interrupted.cgp").report_.status == "interrupted"
+    (here / "x.interrupted.cgp").unlink()
 
 
 @pytest.mark.parametrize(

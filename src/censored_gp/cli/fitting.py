@@ -95,7 +95,7 @@ def fitted(
 ) -> CensoredGP:
     """Return a fitted model: loaded, or fitted to a table (the columns `also` are read with it)."""
     if file is not None:
-        model = _fit(*prepare(file, training, reading, also), reading)
+        model = _fit(*prepare(file, training, reading, also), reading, training.save)
     elif training.iterations is not None:
         raise bad_option("--iterations", "the model is already fitted; give FILE to fit it anew.")
     else:
@@ -139,12 +139,21 @@ def _read(
         return table if time is None else table.with_times(time, reading.zone, by)
 
 
-def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: FileOptions) -> CensoredGP:
+def _fit(
+    model: Any, table: Table, arguments: dict[str, Any], reading: FileOptions, save: Path | None
+) -> CensoredGP:
+    """Fit a model. The best so far of an interrupted fit is saved beside `save`."""
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
-    with located(table):
-        model.set_params(progress=progress()).fit(table, **arguments)
-    if model.report_.status == "interrupted":
-        raise KeyboardInterrupt
+    try:
+        with located(table):
+            model.set_params(progress=progress()).fit(table, **arguments)
+        if model.report_.status == "interrupted":
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if save is None or not hasattr(model, "posterior_"):
+            raise
+        kept = model.save(save.with_suffix(f".interrupted{save.suffix}"))
+        raise KeyboardInterrupt(f"the best model so far is in {kept}.") from None
     # The report says which rows the model is about.
     model.where_ = tuple(where_pairs(reading.where))
     return model

@@ -36,7 +36,7 @@ from censored_gp.inference import FitResult, infer
 from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
 from censored_gp.inference.result import Progress, silent
-from censored_gp.model.compilation import float64, keep_compiled_programs
+from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
@@ -242,7 +242,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if layout is None or not layout.long:
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
-        with float64(), progress_bar(self.progress) as tell:
+        with interruptible(), float64(), progress_bar(self.progress) as tell:
             units = choose_units(likelihoods, data.seen.values())
             design = design_for(vars(self), likelihoods, data.columns, data.inputs)
             models = starting_models(design, units.apply(data.seen).values())
@@ -255,9 +255,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             # The other engines take many times longer for a fit.
             tried = models if self.engine == "natural" else models[-1:]
             posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
-        self.posterior_, self.units_, self.training_ = posterior, units, data
-        self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
-        self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
+            self.posterior_, self.units_, self.training_ = posterior, units, data
+            self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
+            self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
             warn(report.message, ConvergenceWarning)
         for note in report.notes:

@@ -25,6 +25,7 @@ from censored_gp.inference.elbo import Terms, log_likelihood
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, flat, functions_of
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.model.compilation import compiled_to_run_long
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, geometry
 
@@ -108,7 +109,7 @@ def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
     return jnp.max(shape.left_out / (carried + shape.left_out + 1e-300))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def make_target(
     posterior: Posterior, inputs: Float[Array, "N C"], terms: tuple[Terms, ...]
 ) -> tuple[Target, Float[Array, ""]]:
@@ -125,7 +126,7 @@ def make_target(
     return Target(shapes, centre, root, constants, terms), jnp.max(jnp.stack(shares))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[Any, Tuning]:
     """Warm every chain up from its own draw of natural's Gaussian: state and tuning of each."""
     warm: Any = blackjax.window_adaptation(
@@ -142,7 +143,7 @@ def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[
     return jax.lax.map(one, jax.random.split(key, settings.chains))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def sample(
     target: Target, state: Any, tuning: Tuning, key: Key[Array, ""], count: int
 ) -> tuple[Any, Position, Bool[Array, "K S"]]:
@@ -201,7 +202,7 @@ def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -
     return Draws(joined, np.concatenate(divergent, axis=1), done == most)
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def _each_draw(target: Target, positions: Position) -> tuple[Position, Latent]:
     """Return weights and parameter functions of every draw."""
     return jax.vmap(jax.vmap(lambda z: (target.weights(z), target.latent(z))))(positions)
