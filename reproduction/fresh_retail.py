@@ -49,7 +49,9 @@ def write_table(path: Path, stores: int | None = None) -> Path:
             chosen = np.intersect1d(there, wanted)
             if not len(chosen):
                 continue
-            city = parquet.read_table(file, columns=list(READ), filters=[("store_id", "in", chosen)])
+            city = parquet.read_table(
+                file, columns=list(READ), filters=[("store_id", "in", chosen)]
+            )
             own = city["store_id"].to_numpy()
             for store in chosen:
                 writer.write_table(hourly(city.take(np.flatnonzero(own == store))))
@@ -65,5 +67,5 @@ def run(folder: Path, stores: int | None = None, jobs: int | None = None) -> Fle
         write_table(table, stores)
     return fit_many(
         table, MOCGP(), by="store_id", series="product_id", outputs="sale", time="time",
-        censored="sold_out", save=folder / name, n_jobs=jobs,
+        censored="sold_out", save=folder / name, n_jobs=jobs or -1,
     )  # fmt: skip

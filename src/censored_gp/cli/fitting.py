@@ -13,7 +13,14 @@ from typing import Any
 from sklearn.base import clone
 
 from censored_gp.cli.console import bad_option, explain, say
-from censored_gp.cli.options import FileOptions, FitOptions, ModelName, Side, split_names
+from censored_gp.cli.options import (
+    FileOptions,
+    FitOptions,
+    ModelName,
+    ModelOptions,
+    Side,
+    split_names,
+)
 from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import DataError, listed
 from censored_gp.data.files import File
@@ -107,16 +114,20 @@ def prepare(
 ) -> tuple[CensoredGP, Table, dict[str, Any]]:
     """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
     source = table_file(file, reading)
+    if training.only and training.by is None and training.load is None:
+        raise bad_option("--only", "it needs --by.")
     if training.load is None:
-        model: Any = _unfitted(training)
-        arguments, only = _arguments(training, source), split_names(training.only)
+        model: Any = unfitted(training)
+        arguments, only = fit_arguments(training, source), split_names(training.only)
     else:
         before = load_model(training)
         model: Any = clone(before)
         arguments, only = _saved_arguments(before, training.load)
         if training.iterations is not None:
             model.set_params(max_iterations=training.iterations)
-    table = _read(source, reading, [*_columns(arguments, source.header()), *also], arguments, only)
+    table = _read(
+        source, reading, [*columns_used(arguments, source.header()), *also], arguments, only
+    )
     return model, table, arguments
 
 
@@ -182,7 +193,7 @@ def training_inputs(model: CensoredGP) -> Table:
     return inputs_table(model.columns_, model.training_.inputs)
 
 
-def _unfitted(training: FitOptions) -> CensoredGP:
+def unfitted(training: ModelOptions) -> CensoredGP:
     """Return the model that the options describe."""
     return MODELS[(training.model or ModelName.hmocgp).upper()](
         _likelihood(training.likelihood or "gaussian"),
@@ -202,7 +213,7 @@ def _likelihood(text: str) -> str | dict[str, str]:
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 
-def _arguments(training: FitOptions, source: File) -> dict[str, Any]:
+def fit_arguments(training: ModelOptions, source: File) -> dict[str, Any]:
     """Return the arguments of `CensoredGP.fit` that the options describe."""
     names = source.header()
     outputs = split_names(training.outputs, names)
@@ -211,8 +222,6 @@ def _arguments(training: FitOptions, source: File) -> dict[str, Any]:
         raise bad_option("--outputs", problem)
     if training.time is None and not training.inputs:
         raise bad_option("--time / --inputs", "give at least one column that explains the outputs.")
-    if training.only and training.by is None:
-        raise bad_option("--only", "it needs --by.")
     limits = {
         name: _limits(f"--{name}", getattr(training, name), outputs, source)
         for name in ("censored", "capacity", "lower", "upper")
@@ -272,7 +281,7 @@ def _limit(option: str, text: str, source: File) -> str | float:
     raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
 
 
-def _columns(arguments: dict[str, Any], header: Sequence[str]) -> list[str]:
+def columns_used(arguments: dict[str, Any], header: Sequence[str]) -> list[str]:
     """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
     names = []
     for argument, given in arguments.items():

@@ -69,14 +69,13 @@ LOAD = _option("FILE", "Use this model file; with a table, fit its settings anew
 
 
 @dataclasses.dataclass(frozen=True)
-class FitOptions:
-    """Which column is what and which model to fit; or a model file to load."""
+class ModelOptions:
+    """Which column is what and which model to fit."""
 
     outputs: Annotated[Names, OUTPUTS] = None
     time: Annotated[Text, _option("NAME", "Time column.")] = None
     inputs: Annotated[Names, _option("NAMES", "Other input columns, as x,y.")] = None
     by: Annotated[Text, BY] = None
-    only: Annotated[Names, _option("NAMES", "With --by: model only these outputs.")] = None
     censored: Annotated[Names, CENSORED] = None
     capacity: Annotated[Names, CAPACITY] = None
     lower: Annotated[Names, _option("LIMITS", "Lower bounds: columns or numbers.")] = None
@@ -90,8 +89,27 @@ class FitOptions:
         None
     )
     seed: Annotated[int | None, _option("NUMBER", "Random seed; 0 by default.", min=0)] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions(ModelOptions):
+    """The same, or a model file to load; and where to save the model."""
+
+    only: Annotated[Names, _option("NAMES", "With --by: model only these outputs.")] = None
     load: Annotated[Path | None, LOAD] = None
     save: Annotated[Path | None, _option("FILE", "Save the fitted model, as model.cgp.")] = None
+
+
+GROUPS = _option("NAME", "Column that tells the groups apart: a model for each.")
+SERIES = _option("NAME", "Of long tables (a row per output and time): output column.")
+
+
+@dataclasses.dataclass(frozen=True)
+class FleetOptions(ModelOptions):
+    """The same for many groups, each of which may be a long table."""
+
+    by: Annotated[Text, GROUPS] = None
+    series: Annotated[Text, SERIES] = None
 
 
 OutputOption = Annotated[

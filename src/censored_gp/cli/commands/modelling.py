@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,9 +11,11 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from censored_gp.cli.console import bad_option, say
+from censored_gp.cli.console import INTERRUPTED, bad_option, say
 from censored_gp.cli.fitting import (
     check_files,
+    columns_used,
+    fit_arguments,
     fitted,
     load_model,
     located,
@@ -20,10 +23,13 @@ from censored_gp.cli.fitting import (
     read_new,
     table_file,
     training_inputs,
+    unfitted,
+    where_pairs,
 )
 from censored_gp.cli.options import (
     FileOptions,
     FitOptions,
+    FleetOptions,
     ModelName,
     OutputOption,
     ProbabilityOption,
@@ -35,6 +41,7 @@ from censored_gp.cli.options import (
 from censored_gp.cli.output import with_intervals, write_table, write_text
 from censored_gp.estimator.analysis.compare import compare as compare_models
 from censored_gp.estimator.censored_gp import CensoredGP
+from censored_gp.estimator.fleet import fit_many, parquet_files
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -198,6 +205,61 @@ def compare(
             **arguments,
         )
     write_table(compared, output)
+
+
+@command(
+    app,
+    "fleet",
+    "censored-gp fleet sales.parquet --by store_id --series product_id --outputs sold \\\n"
+    "    --time time --censored sold_out --model mocgp --save results --jobs 2",
+)
+def fleet(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILES", help="Tables, or a folder of Parquet files."),
+    ],
+    training: FleetOptions,
+    reading: FileOptions,
+    save: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")],
+    jobs: Annotated[int, typer.Option(help="Worker processes; -1: one on each core.")] = -1,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster, instead.")
+    ] = None,
+    periods: Annotated[int, typer.Option(min=0, help="Number of steps ahead to forecast.")] = 0,
+    probability: ProbabilityOption = 0.9,
+) -> None:
+    """Fit a model to each of many groups, such as stores.
+
+    Results are folders of Parquet files in DIR: imputed, lost_demand, forecast, and summary with a
+    row for each group. The same command, given again, does what is left.
+    """
+    if training.by is None:
+        raise bad_option("--by", "give the column that tells the groups apart.")
+    data: Any = parquet_files(files)
+    sources = [table_file(path, reading) for path in data or files]
+    arguments = fit_arguments(dataclasses.replace(training, by=training.series), sources[0])
+    used = [*columns_used(arguments, sources[0].header()), training.by]
+    arguments["series"] = arguments.pop("by")
+    if reading.where or not data:
+        data = [source.read(used, where_pairs(reading.where)) for source in sources]
+    with contextlib.ExitStack() as stack:
+        if dask is not None:
+            # An optional dependency.
+            from dask.distributed import Client
+            from joblib import parallel_config
+
+            stack.enter_context(Client(dask))
+            stack.enter_context(parallel_config(backend="dask"))
+        try:
+            found = fit_many(
+                data, unfitted(training), by=training.by, save=save, zone=reading.zone,
+                periods=periods, probability=probability,
+                n_jobs=None if dask else jobs, **arguments,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            say("Interrupted. The same command does what is left.")
+            raise typer.Exit(INTERRUPTED) from None
+    say(str(found))
 
 
 @command(app, "report", "censored-gp report --load bikes.cgp --output report.html")
