@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from censored_gp.cli.fitting import _likelihood, columns_used, fit_arguments, unfitted, where_pairs
+from censored_gp.cli.fitting import _likelihood, fit_arguments, unfitted, where_pairs
 from censored_gp.cli.options import FitOptions, ModelName, Side
+from censored_gp.data.layout import columns_used
 
 NAMES = ["t", "a", "b", "a_full", "b_full", "docks", "x,y", "16"]
 SOURCE = SimpleNamespace(name="t.csv", header=lambda: NAMES)

@@ -72,7 +72,7 @@ def explained() -> Iterator[None]:
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            raise _end(INTERRUPTED, "Interrupted; nothing was written.") from None
+            raise _end(INTERRUPTED, "Interrupted; no file is half written.") from None
         except MemoryError:
             raise _end(FAILED, "Error: out of memory. Use fewer rows or outputs.") from None
         except DataError as error:

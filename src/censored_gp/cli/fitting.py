@@ -14,17 +14,17 @@ from sklearn.base import clone
 
 from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.options import (
+    BaseOptions,
     FileOptions,
     FitOptions,
     ModelName,
-    ModelOptions,
     Side,
     split_names,
 )
 from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import DataError, listed
 from censored_gp.data.files import File
-from censored_gp.data.layout import inputs_table
+from censored_gp.data.layout import columns_used, inputs_table
 from censored_gp.data.tables import Table
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import MODELS, load
@@ -125,10 +125,8 @@ def prepare(
         arguments, only = _saved_arguments(before, training.load)
         if training.iterations is not None:
             model.set_params(max_iterations=training.iterations)
-    table = _read(
-        source, reading, [*columns_used(arguments, source.header()), *also], arguments, only
-    )
-    return model, table, arguments
+    columns = [*columns_used(arguments, source.header()), *also]
+    return model, _read(source, reading, columns, arguments, only), arguments
 
 
 def _read(
@@ -193,7 +191,7 @@ def training_inputs(model: CensoredGP) -> Table:
     return inputs_table(model.columns_, model.training_.inputs)
 
 
-def unfitted(training: ModelOptions) -> CensoredGP:
+def unfitted(training: BaseOptions) -> CensoredGP:
     """Return the model that the options describe."""
     return MODELS[(training.model or ModelName.hmocgp).upper()](
         _likelihood(training.likelihood or "gaussian"),
@@ -213,7 +211,7 @@ def _likelihood(text: str) -> str | dict[str, str]:
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 
-def fit_arguments(training: ModelOptions, source: File) -> dict[str, Any]:
+def fit_arguments(training: BaseOptions, source: File) -> dict[str, Any]:
     """Return the arguments of `CensoredGP.fit` that the options describe."""
     names = source.header()
     outputs = split_names(training.outputs, names)
@@ -279,15 +277,3 @@ def _limit(option: str, text: str, source: File) -> str | float:
     accepted = "a column" if option == "--censored" else "a column or a number"
     there = f"{source.name} has {listed(source.header())}"
     raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
-
-
-def columns_used(arguments: dict[str, Any], header: Sequence[str]) -> list[str]:
-    """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
-    names = []
-    for argument, given in arguments.items():
-        several = list(given.values()) if isinstance(given, dict) else given
-        several = several if isinstance(several, list) else [several]
-        names += [name for name in several if isinstance(name, str) and argument != "side"]
-    if arguments["lower"] is None and arguments["upper"] is None:
-        return names
-    return [name for name in names if name in header or name not in arguments["outputs"]]

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
@@ -69,7 +69,7 @@ LOAD = _option("FILE", "Use this model file; with a table, fit its settings anew
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelOptions:
+class BaseOptions:
     """Which column is what and which model to fit."""
 
     outputs: Annotated[Names, OUTPUTS] = None
@@ -92,7 +92,7 @@ class ModelOptions:
 
 
 @dataclasses.dataclass(frozen=True)
-class FitOptions(ModelOptions):
+class FitOptions(BaseOptions):
     """The same, or a model file to load; and where to save the model."""
 
     only: Annotated[Names, _option("NAMES", "With --by: model only these outputs.")] = None
@@ -100,16 +100,12 @@ class FitOptions(ModelOptions):
     save: Annotated[Path | None, _option("FILE", "Save the fitted model, as model.cgp.")] = None
 
 
-GROUPS = _option("NAME", "Column that tells the groups apart: a model for each.")
-SERIES = _option("NAME", "Of long tables (a row per output and time): output column.")
-
-
 @dataclasses.dataclass(frozen=True)
-class FleetOptions(ModelOptions):
+class FleetOptions(BaseOptions):
     """The same for many groups, each of which may be a long table."""
 
-    by: Annotated[Text, GROUPS] = None
-    series: Annotated[Text, SERIES] = None
+    by: Annotated[str, _option("NAME", "Column of the groups: a model for each.")] = cast(str, ...)
+    series: Annotated[Text, _option("NAME", "Of long tables: output column.")] = None
 
 
 OutputOption = Annotated[

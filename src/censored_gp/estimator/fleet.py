@@ -17,6 +17,7 @@ import dataclasses
 import hashlib
 import os
 import platform
+import re
 import sys
 import time
 import warnings
@@ -30,36 +31,26 @@ import jax
 import joblib
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
 from pyarrow import dataset, parquet
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from censored_gp.data import time as clock
 from censored_gp.data.errors import DataError, listed
 from censored_gp.data.files import PARQUET_ENDINGS, open_table
+from censored_gp.data.layout import columns_used
 from censored_gp.data.tables import Table, is_table, read_columns
-from censored_gp.estimator.analysis.forecast import forecast_table, time_column
 from censored_gp.estimator.analysis.lost_demand import group_cells, summarise
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import HMOCGP, load
 from censored_gp.estimator.settings import check_probability, check_settings
-from censored_gp.estimator.training import TrainingData, read_training
-from censored_gp.kernels.base import Kernel
+from censored_gp.estimator.training import read_training
 from censored_gp.model.compilation import bucket
 from censored_gp.model.starting_values import observed_correlation
 
-Kernels = dict[str, tuple[Kernel, ...]]
-
 KINDS = ("imputed", "lost_demand", "forecast", "summary")
 """The tables of a fleet: each is a folder of Parquet files, one for each batch."""
-COLUMNS = ("outputs", "time", "inputs", "censored", "capacity", "lower", "upper", "side")
-"""Arguments of `CensoredGP.fit` that name columns of the groups' tables, beside `by`."""
-SUMMARY = (
-    *("status", "rows", "cells", "censored", "observed", "lost", "lost_low", "lost_high"),
-    *("elbo", "iterations", "seconds", "words"),
-)
-"""Columns of the summary, after that of the group."""
+COLUMNS = ("time", "inputs", "censored", "capacity", "lower", "upper", "side")
+"""Arguments of `CensoredGP.fit` that name columns, beside `outputs` and `by`."""
 GROUP = "group"
 """The column that tells the groups apart, where they came as a list."""
 PILOTS = 8
@@ -71,8 +62,6 @@ MOST_SHAPES = 16
 SECONDS_PER_LINE = 5
 """Without a terminal, progress is a line after at least this many seconds."""
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-HOURS = 168
-"""The fallback has a mean for each hour of the week."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +94,8 @@ class Fleet:
         if kind not in KINDS:
             raise ValueError(f"`kind` must be among {listed(KINDS)}, got {kind!r}.")
         files = sorted((self.folder / kind).glob("*.parquet"))
-        parts = [pa.table({"status": pa.array([], pa.string())})] if not files else []
-        parts += [parquet.read_table(file) for file in files]
+        nothing = pa.table({"status": pa.array([], pa.string())})
+        parts = [parquet.read_table(file) for file in files] or [nothing]
         return Table(pa.concat_tables(parts, promote_options="permissive"), self.backend).native()
 
     def __str__(self) -> str:
@@ -142,7 +131,7 @@ class Work:
     periods: int
     probability: float
     samples: int
-    start: Kernels | None = None
+    start: Any = None
     parent: tuple[str, int] = (platform.node(), os.getpid())
 
     def file(self, kind: str, number: int, ending: str = "parquet") -> Path:
@@ -155,6 +144,7 @@ def fit_many(
     model: Any = None,
     *,
     save: str | os.PathLike[str],
+    outputs: Any,
     by: str | None = None,
     series: str | None = None,
     zone: str | None = None,
@@ -181,6 +171,8 @@ def fit_many(
         The settings of the models; `HMOCGP()` by default.
     save : path
         The folder of the results; it is made if need be.
+    outputs : name or list of names
+        The columns of outputs; of long tables, the one column of values.
     by : name
         The column that tells the groups apart; without it `data` has a table for each group.
     series : name, optional
@@ -198,7 +190,7 @@ def fit_many(
     progress : bool
         Whether to show a bar, or a line every few seconds where there is no terminal.
     **columns
-        `outputs`, `time`, `inputs`, `censored`, `capacity`, `lower`, `upper` and `side`: names of
+        `time`, `inputs`, `censored`, `capacity`, `lower`, `upper` and `side`: names of
         columns (or numbers), as in `CensoredGP.fit`.
 
     Examples
@@ -213,29 +205,30 @@ def fit_many(
     >>> fleet.read("imputed")["group"].tolist(), fleet.read("imputed")["day"].tolist()
     (['north', 'north', 'south'], [2.0, 3.0, 2.0])
     """
-    unknown = [name for name in columns if name not in COLUMNS]
-    if unknown or "outputs" not in columns:
-        said = f"got {listed(unknown)}" if unknown else "got no `outputs`"
-        raise TypeError(f"The columns of fit_many must be among {listed(COLUMNS)}, {said}.")
+    if unknown := [name for name in columns if name not in COLUMNS]:
+        raise TypeError(f"fit_many takes columns as {listed(COLUMNS)}, got {listed(unknown)}.")
     if periods and columns.get("time") is None:
         raise ValueError(f"`periods` must be 0 where no `time` is given, got {periods}.")
     check_probability(probability)
-    folder, model = Path(save), HMOCGP() if model is None else model
-    check_settings(clone(model))
+    folder, model = Path(save), clone(HMOCGP() if model is None else model)
+    check_settings(model.set_params(progress=False))
     for kind in (*KINDS, "pilots"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("**/.*.part"):
         stale.unlink(missing_ok=True)
-    columns["by"] = series
+    columns |= {"outputs": outputs, "by": series}
     paths, backend, content = _as_parquet(data, by, columns, folder)
     answers = zone, periods, probability, samples
-    settings = repr((model.get_params(), columns, by, answers, content))
+    settings = repr((model.get_params(), sorted(columns.items()), by, answers, content))
+    # The address of a function differs from process to process.
+    settings = re.sub(" at 0x[0-9a-f]+", "", settings)
     if (known := folder / "settings.txt").exists() and known.read_text() != settings:
         raise ValueError(
             "`save` must be a new folder, or that of an earlier run with the same data and "
             f"settings, got {folder}, which holds results of others."
         )
-    known.write_text(settings)
+    with replacing(known) as draft:
+        draft.write_text(settings)
     work = Work(model, columns, by or GROUP, folder, paths, *answers)
     _run(work, *make_batches(find_groups(work)), n_jobs, progress)
     return Fleet(folder, backend)
@@ -251,9 +244,7 @@ def parquet_files(data: Any) -> list[Path]:
     return paths if all(path.suffix.lower() in PARQUET_ENDINGS for path in paths) else []
 
 
-def _as_parquet(
-    data: Any, by: str | None, columns: Mapping[str, Any], folder: Path
-) -> tuple[tuple[str, ...], str, Any]:
+def _as_parquet(data: Any, by: Any, columns: dict[str, Any], folder: Path) -> tuple[Any, str, Any]:
     """Return the Parquet files of the data, its backend, and what identifies its content."""
     paths = parquet_files(data) if by is not None else []
     if paths:
@@ -272,29 +263,23 @@ def _as_parquet(
             if not is_key and pa.types.is_string(table.arrow[name].type):
                 with contextlib.suppress(DataError):
                     table = table.with_column(name, table.numbers(name, "Column"))
-        arrow = table.arrow.select([name for name in table.names if name not in table.unreadable])
-        parts.append(arrow if by else arrow.append_column(GROUP, pa.array([label] * len(arrow))))
-    try:
-        whole = pa.concat_tables(parts, promote_options="permissive").replace_schema_metadata()
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataError(f"got columns of different kinds ({error}).", "Tables") from error
+        table = table if by else table.with_column(GROUP, pa.array([label] * len(table)))
+        parts.append(table.arrow)
+    whole = pa.concat_tables(parts, promote_options="permissive").replace_schema_metadata()
     key, table = by or GROUP, Table(whole, table.backend)
     whole = table.with_column(key, pa.array(table.labels(key).tolist())).arrow.sort_by(key)
-    with replacing(folder / "input.parquet") as draft:
+    digest = hashlib.sha256(Table(whole).to_bytes().tobytes()).hexdigest()
+    with replacing(path := folder / f"input-{digest[:12]}.parquet") as draft:
         parquet.write_table(whole, draft, row_group_size=BATCH_CELLS)
-    digest = hashlib.sha256(Table(whole).to_bytes()).hexdigest()
-    return (str(folder / "input.parquet"),), table.backend, digest
+    return (str(path),), table.backend, digest
 
 
 def find_groups(work: Work) -> list[Group]:
     """Return the groups, in the order of their names."""
-    series, outputs = work.columns["by"], work.columns["outputs"]
-    wide = 1 if isinstance(outputs, str) else len(outputs)
+    series, wide = work.columns["by"], np.size(work.columns["outputs"])
     source = dataset.dataset(list(work.paths), format="parquet")
     for name in (work.by, series or work.by):
-        if name not in source.schema.names:
-            said = f"must be among {listed(source.schema.names)}, got {name!r}."
-            raise DataError(said, argument="by" if name == work.by else "series")
+        Table(source.schema.empty_table()).array(name, "Column")
     keys = source.to_table(columns=list(dict.fromkeys([work.by, series or work.by])))
     if keys[work.by].null_count:
         raise DataError("got rows without a value.", "Column", work.by)
@@ -329,24 +314,22 @@ def make_batches(groups: Sequence[Group]) -> tuple[int, list[list[Group]]]:
     return pilots, batches
 
 
-def _run(
-    work: Work, pilots: int, batches: list[list[Group]], n_jobs: int | None, wanted: bool
-) -> None:
+def _run(work: Work, pilots: int, batches: list[list[Group]], jobs: Any, wanted: bool) -> None:
     """Do the batches that are not done: the pilots, and then the others."""
     missing = [k for k in range(len(batches)) if not work.file("summary", k).exists()]
     rows = [sum(group.rows for group in batch) for batch in batches]
     with progress_of(len(batches), [rows[k] for k in missing], wanted) as advance:
-        pool = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
-        for stage in ("pilots", "others"):
-            if stage == "others":
+        pool: Any = joblib.Parallel(jobs, return_as="generator_unordered")
+        for pilot in (True, False):
+            if not pilot:
                 work = dataclasses.replace(work, start=median_kernels(work, pilots))
-            now = [k for k in missing if (k < pilots) == (stage == "pilots")]
-            task = joblib.delayed(_do_batch)
-            for k, failed in pool(task(work, k, batches[k], stage == "pilots") for k in now):
+            now = (k for k in missing if (k < pilots) == pilot)
+            tasks = (joblib.delayed(_do_batch)(work, k, batches[k], pilot) for k in now)
+            for k, failed in pool(tasks):
                 advance(rows[k], failed)
 
 
-def median_kernels(work: Work, pilots: int) -> Kernels | None:
+def median_kernels(work: Work, pilots: int) -> Any:
     """Return medians of the pilots' kernels: of those pilots that have the most common ones."""
     files = [work.file("pilots", k, "cgp") for k in range(pilots)]
     priors = [load(file).posterior_.model.priors for file in files if file.exists()]
@@ -357,10 +340,7 @@ def median_kernels(work: Work, pilots: int) -> Kernels | None:
     usual = max(structures, key=structures.count)
     alike = [k for k, own in zip(several, structures, strict=True) if own == usual]
 
-    def median(*leaves: Float[np.ndarray, "B ..."]) -> Float[np.ndarray, "..."]:
-        return np.exp(np.median(np.log(np.concatenate(leaves)), axis=0))
-
-    return jax.tree.map(median, *alike)
+    return jax.tree.map(lambda *a: np.exp(np.median(np.log(np.concatenate(a)), axis=0)), *alike)
 
 
 SHAPES: set[tuple[int, int]] = set()
@@ -383,8 +363,7 @@ def _do_batch(work: Work, number: int, groups: list[Group], pilot: bool) -> tupl
         for group in groups:
             made = _do_group(work, group, work.file("pilots", number, "cgp") if pilot else None)
             for kind, table in made.items():
-                names = pa.array([group.name] * len(table))
-                found[kind].append(table.add_column(0, work.by, names))
+                found[kind].append(table.add_column(0, work.by, [[group.name] * len(table)]))
     for kind in KINDS:
         if found[kind]:
             whole = pa.concat_tables(found[kind], promote_options="permissive")
@@ -395,8 +374,8 @@ def _do_batch(work: Work, number: int, groups: list[Group], pilot: bool) -> tupl
 
 def _do_group(work: Work, group: Group, pilot: Path | None) -> dict[str, pa.Table]:
     """Fit one group; return its tables, those of the fallback if the fit fails."""
-    began, model = time.perf_counter(), clone(work.model).set_params(progress=False)
-    table, made = Table(pa.table({})), {}
+    began, table, made = time.perf_counter(), Table(pa.table({})), {}
+    model: Any = clone(work.model)
     summary: dict[str, Any] = {"status": "failed", "rows": group.rows}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -410,30 +389,27 @@ def _do_group(work: Work, group: Group, pilot: Path | None) -> dict[str, pa.Tabl
                 raise FloatingPointError(words)
             made = _answers(work, model)
             if pilot is not None:
-                model.save(pilot)
-            summary["status"] = model.report_.status
-            summary |= {"elbo": model.elbo_, "iterations": model.n_iter_}
+                # Settings that no file can hold give no medians.
+                with contextlib.suppress(ValueError):
+                    model.save(pilot)
+            summary |= {"status": model.report_.status, "iterations": model.n_iter_}
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
             # Of a table that cannot be read nothing is filled.
             with contextlib.suppress(Exception):
                 made = _fallback(work, model, table)
                 summary["status"] = "fallback"
-    notes = [str(note.message) for note in caught if issubclass(note.category, UserWarning)]
-    words = " ".join(dict.fromkeys([words, *(note for note in notes if note not in words)]))
-    summary |= made.pop("total", {})
-    summary |= {"seconds": time.perf_counter() - began, "words": " ".join(words.split())}
-    return made | {"summary": pa.table({name: [summary.get(name)] for name in SUMMARY})}
+    notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    words = " ".join([words, *(note for note in notes if note not in words)])
+    summary |= made.pop("total", {}) | {"seconds": time.perf_counter() - began}
+    summary["words"] = " ".join(words.split())
+    return made | {"summary": pa.table({name: [value] for name, value in summary.items()})}
 
 
 def _read(work: Work, group: Group) -> Table:
     """Return the rows of a group: the columns that are named somewhere, with its times read."""
-    named: list[Any] = []
-    for given in work.columns.values():
-        several = list(given.values()) if isinstance(given, Mapping) else given
-        named += several if isinstance(several, list | tuple) else [several]
     source = dataset.dataset(list(work.paths), format="parquet")
-    used = [name for name in source.schema.names if name in named]
+    used = list(dict.fromkeys(columns_used(work.columns, source.schema.names)))
     own = dataset.field(work.by) == dataset.scalar(group.name)
     table = Table(source.to_table(columns=used, filter=own, use_threads=False))
     when = work.columns.get("time")
@@ -451,22 +427,15 @@ def _answers(work: Work, model: Any) -> dict[str, Any]:
         made["imputed"] = _cells(model.training_, cells, *(part[place, output] for part in figures))
     if model.use_censoring:
         made["lost_demand"] = model.lost_demand("output", work.probability, work.samples)
-        total = model.lost_demand(None, work.probability, work.samples)
-        made["total"] = total.to_pylist()[0]
+        made["total"] = model.lost_demand(None, work.probability, work.samples).to_pylist()[0]
     if work.periods:
         made["forecast"] = model.forecast(work.periods, probability=work.probability)
     return made
 
 
-def _cells(
-    data: TrainingData,
-    cells: tuple[Int[np.ndarray, " K"], ...],
-    *figures: Float[np.ndarray, " K"],
-) -> pa.Table:
+def _cells(data: Any, cells: Any, *figures: Any) -> pa.Table:
     """Return cells of the training data, with value, low and high within their bounds."""
-    known, (row, output) = data.observations, cells
-    rows: Any = data.rows
-    layout: Any = data.layout
+    known, rows, layout, (row, output) = data.observations, data.rows, data.layout, cells
     # The first row of the table that is about each row of the model.
     first = np.unique(rows.row, return_index=True)[1][row]
     made = {"row": pa.array(first)}
@@ -484,23 +453,22 @@ def _cells(
 def _fallback(work: Work, model: Any, table: Table) -> dict[str, Any]:
     """Return answers of means over exact cells of the same hour of the week; no intervals.
 
-    An hour without any has the mean of all hours; an output without any, that of its bounds.
+    An hour without any has the mean of all hours; an output without any, its bounds.
     """
     data = model.training_ = read_training(model, table, **work.columns)
     known, made = data.observations, {}
 
-    def hour(times: Any) -> Int[np.ndarray, " N"]:
-        if times is None:
-            return np.zeros(len(known), dtype=int)
-        return times.astype("datetime64[h]").astype(np.int64) % HOURS
+    times = np.zeros(len(known), "datetime64[h]") if data.times is None else data.times
 
-    total, count = np.zeros((2, HOURS, known.shape[1]))
-    np.add.at(total, hour(data.times), np.where(known.is_exact, known.lower, 0.0))
-    np.add.at(count, hour(data.times), known.is_exact)
-    bounds = np.where(np.isfinite(known.lower), known.lower, 0.0).mean(axis=0)
-    overall = np.where(count.any(0), total.sum(0) / np.maximum(count.sum(0), 1), bounds)
+    def hour(times: Any) -> Any:
+        return times.astype("datetime64[h]").astype(np.int64) % 168
+
+    total, count = np.zeros((2, 168, known.shape[1]))
+    np.add.at(total, hour(times), np.where(known.is_exact, known.lower, 0.0))
+    np.add.at(count, hour(times), known.is_exact)
+    overall = total.sum(axis=0) / np.maximum(count.sum(axis=0), 1)
     means = np.where(count > 0, total / np.maximum(count, 1), overall)
-    filled = np.clip(means[hour(data.times)], known.lower, known.upper)
+    filled = np.clip(means[hour(times)], known.lower, known.upper)
     cells = np.nonzero(~known.is_exact)
     unknown = np.full(len(cells[0]), np.nan)
     if len(unknown):
@@ -511,20 +479,11 @@ def _fallback(work: Work, model: Any, table: Table) -> dict[str, Any]:
         figures |= {n: v * np.nan for n, v in figures.items() if n.endswith(("_low", "_high"))}
         made[name] = data.table(figures)
     made["total"] = made["total"].to_pylist()[0]
-    if work.periods:
-        c, name = time_column(model)
-        past = data.columns.values(data.columns.names[c], data.inputs)
-        wall, instants = clock.times_ahead(past, work.periods, None, data.columns.zones[c])
-        mean = means[hour(wall)]
-        unknown = np.full_like(mean, np.nan)
-        made["forecast"] = forecast_table(model, (mean, unknown, unknown), c, name, wall, instants)
     return made
 
 
 @contextlib.contextmanager
-def progress_of(
-    batches: int, missing: Sequence[int], wanted: bool
-) -> Iterator[Callable[[int, int], None]]:
+def progress_of(batches: int, missing: Sequence[int], wanted: bool) -> Iterator[Callable]:
     """Yield the function that is told of finished rows and of failures: a bar, or lines.
 
     `missing` are the rows of the batches to do. The time that is left is estimated from the rows

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from censored_gp.cli.console import INTERRUPTED, bad_option, say
+from censored_gp.cli.console import bad_option, say
 from censored_gp.cli.fitting import (
     check_files,
-    columns_used,
     fit_arguments,
     fitted,
     load_model,
@@ -39,6 +38,7 @@ from censored_gp.cli.options import (
     split_presets,
 )
 from censored_gp.cli.output import with_intervals, write_table, write_text
+from censored_gp.data.layout import columns_used
 from censored_gp.estimator.analysis.compare import compare as compare_models
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.fleet import fit_many, parquet_files
@@ -214,17 +214,12 @@ def compare(
     "    --time time --censored sold_out --model mocgp --save results --jobs 2",
 )
 def fleet(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILES", help="Tables, or a folder of Parquet files."),
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="Tables, or folders.")],
     training: FleetOptions,
     reading: FileOptions,
     save: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")],
     jobs: Annotated[int, typer.Option(help="Worker processes; -1: one on each core.")] = -1,
-    dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster, instead.")
-    ] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask cluster.")] = None,
     periods: Annotated[int, typer.Option(min=0, help="Number of steps ahead to forecast.")] = 0,
     probability: ProbabilityOption = 0.9,
 ) -> None:
@@ -233,8 +228,6 @@ def fleet(
     Results are folders of Parquet files in DIR: imputed, lost_demand, forecast, and summary with a
     row for each group. The same command, given again, does what is left.
     """
-    if training.by is None:
-        raise bad_option("--by", "give the column that tells the groups apart.")
     data: Any = parquet_files(files)
     sources = [table_file(path, reading) for path in data or files]
     arguments = fit_arguments(dataclasses.replace(training, by=training.series), sources[0])
@@ -250,16 +243,10 @@ def fleet(
 
             stack.enter_context(Client(dask))
             stack.enter_context(parallel_config(backend="dask"))
-        try:
-            found = fit_many(
-                data, unfitted(training), by=training.by, save=save, zone=reading.zone,
-                periods=periods, probability=probability,
-                n_jobs=None if dask else jobs, **arguments,
-            )  # fmt: skip
-        except KeyboardInterrupt:
-            say("Interrupted. The same command does what is left.")
-            raise typer.Exit(INTERRUPTED) from None
-    say(str(found))
+        say(str(fit_many(
+            data, unfitted(training), by=training.by, save=save, zone=reading.zone, periods=periods,
+            probability=probability, n_jobs=None if dask else jobs, **arguments,
+        )))  # fmt: skip
 
 
 @command(app, "report", "censored-gp report --load bikes.cgp --output report.html")

@@ -63,7 +63,7 @@ def forecast(
     else:
         found = model.distribution_at(matrix)
         cells = found.mean, *found.interval(probability)
-    return forecast_table(model, cells, c, name, wall, instants)
+    return _table(model, cells, c, name, wall, instants)
 
 
 def time_column(model: Any) -> tuple[int, Any]:
@@ -80,7 +80,7 @@ def time_column(model: Any) -> tuple[int, Any]:
     return c, columns.names[c]
 
 
-def forecast_table(
+def _table(
     model: Any, cells: tuple[Matrix, ...], c: int, name: Any, wall: Times, instants: Times
 ) -> Any:
     """Return a forecast as a table: wide, or long if the training table was."""
