@@ -269,7 +269,7 @@ def _as_parquet(data: Any, by: Any, columns: dict[str, Any], folder: Path) -> tu
     key, table = by or GROUP, Table(whole, table.backend)
     whole = table.with_column(key, pa.array(table.labels(key).tolist())).arrow.sort_by(key)
     digest = hashlib.sha256(Table(whole).to_bytes().tobytes()).hexdigest()
-    with replacing(path := folder / f"input-{digest[:12]}.parquet") as draft:
+    with replacing(path := folder / f"input-{digest}.parquet") as draft:
         parquet.write_table(whole, draft, row_group_size=BATCH_CELLS)
     return (str(path),), table.backend, digest
 
@@ -283,9 +283,8 @@ def find_groups(work: Work) -> list[Group]:
     keys = source.to_table(columns=list(dict.fromkeys([work.by, series or work.by])))
     if keys[work.by].null_count:
         raise DataError("got rows without a value.", "Column", work.by)
-    found = keys.group_by(work.by).aggregate(
-        [(series or work.by, "count_distinct"), ([], "count_all")]
-    )
+    counts = [(series or work.by, "count_distinct"), ([], "count_all")]
+    found = keys.group_by(work.by).aggregate(counts)
     rows = zip(*(found[name].to_pylist() for name in found.column_names), strict=True)
     return [Group(name, count, kinds if series else wide) for name, kinds, count in sorted(rows)]
 
@@ -400,9 +399,8 @@ def _do_group(work: Work, group: Group, pilot: Path | None) -> dict[str, pa.Tabl
                 made = _fallback(work, model, table)
                 summary["status"] = "fallback"
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
-    words = " ".join([words, *(note for note in notes if note not in words)])
-    summary |= made.pop("total", {}) | {"seconds": time.perf_counter() - began}
-    summary["words"] = " ".join(words.split())
+    words = " ".join(" ".join([words, *(n for n in notes if n not in words)]).split())
+    summary |= made.pop("total", {}) | {"seconds": time.perf_counter() - began, "words": words}
     return made | {"summary": pa.table({name: [value] for name, value in summary.items()})}
 
 
@@ -457,22 +455,17 @@ def _fallback(work: Work, model: Any, table: Table) -> dict[str, Any]:
     """
     data = model.training_ = read_training(model, table, **work.columns)
     known, made = data.observations, {}
-
     times = np.zeros(len(known), "datetime64[h]") if data.times is None else data.times
-
-    def hour(times: Any) -> Any:
-        return times.astype("datetime64[h]").astype(np.int64) % 168
-
+    hour = times.astype("datetime64[h]").astype(np.int64) % 168
     total, count = np.zeros((2, 168, known.shape[1]))
-    np.add.at(total, hour(times), np.where(known.is_exact, known.lower, 0.0))
-    np.add.at(count, hour(times), known.is_exact)
+    np.add.at(total, hour, np.where(known.is_exact, known.lower, 0.0))
+    np.add.at(count, hour, known.is_exact)
     overall = total.sum(axis=0) / np.maximum(count.sum(axis=0), 1)
     means = np.where(count > 0, total / np.maximum(count, 1), overall)
-    filled = np.clip(means[hour(times)], known.lower, known.upper)
+    filled = np.clip(means[hour], known.lower, known.upper)
     cells = np.nonzero(~known.is_exact)
     unknown = np.full(len(cells[0]), np.nan)
-    if len(unknown):
-        made["imputed"] = _cells(data, cells, filled[cells], unknown, unknown)
+    made["imputed"] = _cells(data, cells, filled[cells], unknown, unknown)
     lost = (filled - known.lower)[known.is_right]
     for name, by in (("lost_demand", "output"), ("total", None)):
         figures = summarise(known, lost[None], group_cells(data, by), work.probability)
