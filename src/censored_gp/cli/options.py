@@ -52,7 +52,7 @@ class FileOptions:
     where: Annotated[Names, WHERE] = None
 
 
-OUTPUTS = _option("NAMES", "Columns to model, as a,b; with --by, the value column.")
+OUTPUTS = _option("NAMES", "Columns to model, as a,b; of a long table, the value column.")
 BY = _option("NAME", "For a long table (a row per output and time): output column.")
 CENSORED = _option("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g.")
 CAPACITY = _option("LIMITS", "Largest observable value: number or column, or a=16,b=docks.")
