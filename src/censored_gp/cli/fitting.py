@@ -114,8 +114,6 @@ def prepare(
 ) -> tuple[CensoredGP, Table, dict[str, Any]]:
     """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
     source = table_file(file, reading)
-    if training.only and training.by is None and training.load is None:
-        raise bad_option("--only", "it needs --by.")
     if training.load is None:
         model: Any = unfitted(training)
         arguments, only = fit_arguments(training, source), split_names(training.only)
@@ -220,6 +218,8 @@ def fit_arguments(training: BaseOptions, source: File) -> dict[str, Any]:
         raise bad_option("--outputs", problem)
     if training.time is None and not training.inputs:
         raise bad_option("--time / --inputs", "give at least one column that explains the outputs.")
+    if isinstance(training, FitOptions) and training.only and training.by is None:
+        raise bad_option("--only", "it needs --by.")
     limits = {
         name: _limits(f"--{name}", getattr(training, name), outputs, source)
         for name in ("censored", "capacity", "lower", "upper")

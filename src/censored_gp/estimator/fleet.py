@@ -528,5 +528,5 @@ def group_outputs(data: Any, most: int) -> list[list[Any]]:
         group = [left.pop(int(np.argmax(alike[np.ix_(left, left)].max(axis=1))))]
         while left and len(group) < most:
             group.append(left.pop(int(np.argmax(alike[np.ix_(group, left)].mean(axis=0)))))
-        groups.append(group)
-    return [[found[d].name if named else d for d in sorted(group)] for group in groups]
+        groups.append(sorted(group))
+    return [[found[d].name if named else d for d in group] for group in sorted(groups)]
