@@ -388,7 +388,7 @@ def test_fleet_fits_a_model_to_each_group(here, run):
     assert "2 groups in fleet" in result.stderr
     found = parquet.read_table(here / "fleet" / "imputed")
     imputed = censored_gp.load("bikes.cgp").impute()["station_1"]
-    cells = found.filter((pa.compute.field("output") == "station_1"))
+    cells = found.filter(pa.compute.field("output") == "station_1")
     of_one = cells.filter(pa.compute.field("city") == "ribe")["value"].to_numpy()
     flags = np.array([row["station_1_empty"] == "True" for row in table(here / "bikes.csv")])
     assert of_one == pytest.approx(np.asarray(imputed)[flags])
