@@ -99,7 +99,7 @@ def explained() -> Iterator[None]:
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
         except KeyboardInterrupt as error:
-            kept = str(error) or "nothing was written."
+            kept = str(error) or "no file is half written."
             raise _end(INTERRUPTED, f"Interrupted; {kept}") from None
         except MemoryError:
             raise _end(FAILED, "Error: out of memory. Use fewer rows or outputs.") from None

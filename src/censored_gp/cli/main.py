@@ -27,6 +27,7 @@ SUMMARIES = {
     "correlations": "Show how the latent functions of outputs correlate.",
     "diagnose": "Score a model on held-out cells, and warn of problems.",
     "compare": "Compare models and likelihoods by cross-validation.",
+    "fleet": "Fit a model to each of many groups, such as stores.",
     "report": "Write a self-contained HTML page about a model.",
 }
 """The commands in the order of the help, with the first line of each one's own help."""
@@ -49,7 +50,7 @@ class LazyGroup(TyperGroup):
         if self.listing:
             return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
         match cmd_name:
-            case "fit" | "predict" | "impute" | "compare" | "report":
+            case "fit" | "predict" | "impute" | "compare" | "report" | "fleet":
                 from censored_gp.cli.commands import modelling as module
             case "demo" | "data":
                 from censored_gp.cli.commands import samples as module

@@ -38,7 +38,7 @@ from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
 from censored_gp.inference.result import Progress, silent
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
-from censored_gp.model.starting_values import design_for, starting_models
+from censored_gp.model.starting_values import design_for, starting_models, with_kernels
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
@@ -189,6 +189,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         lower: Any = None,
         upper: Any = None,
         side: str = "right",
+        start: Any = None,
     ) -> Self:
         """Fit to rows of inputs and outputs that are exact, censored or missing.
 
@@ -222,6 +223,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             What a flag of 1 or True means: "at least" the value; below a detection limit, "at
             most"; or, of counts, that counting stopped at a random moment, so that the value is a
             random share of the truth.
+        start : dict of kernels by role, optional
+            Kernels to start from, where they are of the kind that would be chosen anyway (and
+            perhaps one more). No other starts are tried then.
 
         Examples
         --------
@@ -245,9 +249,13 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         with interruptible(), float64(), progress_bar(self.progress) as tell:
             units = choose_units(likelihoods, data.seen.values())
             design = design_for(vars(self), likelihoods, data.columns, data.inputs)
+            begun = None if start is None else with_kernels(design, start)
+            design = begun or design
             models = starting_models(design, units.apply(data.seen).values())
             recorded = within_steps(data.seen, design.outputs_of_varying_scale)
             task = training.make_task(self, data, models[-1], units.apply(recorded), progress=tell)
+            if begun is not None:
+                task = dataclasses.replace(task, explore=False, spare=())
             held_out = getattr(chosen, "validation", None)
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)

@@ -58,7 +58,7 @@ Index: TypeAlias = tuple[Int[np.ndarray, "K"], Int[np.ndarray, "K"]]
 
 MOST_ROWS = 4096
 """Nodes are computed for at most this many rows at once, which bounds the memory."""
-MOST_KEPT = 2**20
+MOST_KEPT = 2**23
 """Nodes of at most this many latent values are kept for the next query."""
 QUANTILES_KEPT = 8
 """Quantiles and ends of intervals at this many levels are kept: plots and tables share them."""
