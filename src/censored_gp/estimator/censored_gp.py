@@ -223,9 +223,11 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             What a flag of 1 or True means: "at least" the value; below a detection limit, "at
             most"; or, of counts, that counting stopped at a random moment, so that the value is a
             random share of the truth.
-        start : dict of kernels by role, optional
-            Kernels to start from, where they are of the kind that would be chosen anyway (and
-            perhaps one more). No other starts are tried then.
+        start : fitted model, or dict of kernels by role, optional
+            A fitted model of the same outputs and inputs: the fit goes on from its hyper-parameters
+            and takes few steps where the data have changed little, as by some new days. Or kernels
+            alone, which are used where they are of the kind that would be chosen anyway. No other
+            starts are tried then.
 
         Examples
         --------
@@ -247,11 +249,13 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
         with interruptible(), float64(), progress_bar(self.progress) as tell:
-            units = choose_units(likelihoods, data.seen.values())
             design = design_for(vars(self), likelihoods, data.columns, data.inputs)
-            begun = None if start is None else with_kernels(design, start)
-            design = begun or design
-            models = starting_models(design, units.apply(data.seen).values())
+            if isinstance(start, CensoredGP):
+                begun, units, models = start, *training.continued(start, data)
+            else:
+                units = choose_units(likelihoods, data.seen.values())
+                begun = None if start is None else with_kernels(design, start)
+                models = starting_models(begun or design, units.apply(data.seen).values())
             recorded = within_steps(data.seen, design.outputs_of_varying_scale)
             task = training.make_task(self, data, models[-1], units.apply(recorded), progress=tell)
             if begun is not None:

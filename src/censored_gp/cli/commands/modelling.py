@@ -252,8 +252,8 @@ def fleet(
             stack.enter_context(Client(dask))
             stack.enter_context(parallel_config(backend="dask"))
         say(str(fit_many(
-            data, fitting.unfitted(training), by=training.by, save=save, zone=reading.zone, periods=periods,
-            probability=probability, n_jobs=None if dask else jobs, **arguments,
+            data, fitting.unfitted(training), by=training.by, save=save, zone=reading.zone,
+            periods=periods, probability=probability, n_jobs=None if dask else jobs, **arguments,
         )))  # fmt: skip
 
 
