@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float
 
 from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import MOST_COUPLED, fisher_information, from_vector, to_vector
+from censored_gp.inference.hyperparameters import log_prior
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import Posterior, Sites
 from censored_gp.inference.result import FitResult, Progress, Task
@@ -96,6 +97,9 @@ class NaturalSettings:
         Site steps at the first start before the hyper-parameters move.
     learn
         Whether the hyper-parameters move at all.
+    points
+        Design points of the hyper-parameters that predictions are mixed over, see
+        `hyperparameters`; 0: the hyper-parameters have no prior and are taken for certain.
     """
 
     max_iterations: int = 80
@@ -103,6 +107,7 @@ class NaturalSettings:
     tolerance_per_cell: float = 5e-5
     warm_up: int = 3
     learn: bool = True
+    points: int = 0
 
 
 class State(NamedTuple):
@@ -188,9 +193,15 @@ class Optimizer:
     """One run over a fixed set of inducing inputs, at a given jitter."""
 
     def __init__(
-        self, problem: Problem, settings: NaturalSettings, jitter: float, many: bool = False
+        self,
+        problem: Problem,
+        settings: NaturalSettings,
+        jitter: float,
+        many: bool = False,
+        start: Roles | None = None,
     ) -> None:
         self.problem, self.settings, self.jitter, self.many = problem, settings, jitter, many
+        self.start = start
         self.damping, self.information, self.age = LEAST_DAMPING, np.zeros((0, 0)), 0
         self.rho, self.calm, self.refused = 1.0, 0, 0
         self.trace: list[float] = []
@@ -203,6 +214,9 @@ class Optimizer:
         if not np.all(np.isfinite(gradient)):
             value = -np.inf
         self.trace.append(value)
+        if self.start is not None:
+            prior = log_prior(free, self.start)
+            value, gradient = value + prior.value, gradient + prior.gradient
         return State(self.problem, free, sites, self.jitter, found, value, gradient)
 
     def run(
@@ -272,6 +286,8 @@ class Optimizer:
             self.information = fisher_information(
                 state.free, state.sites, state.evaluation, self.problem, np.asarray(self.jitter)
             )
+            if self.start is not None:
+                self.information += log_prior(state.free, self.start).curvature
             self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
         return self.information
@@ -315,6 +331,9 @@ class FitSchedule:
     def __init__(self, task: Task, settings: NaturalSettings) -> None:
         self.task, self.settings, self.left = task, settings, settings.max_iterations
         self.results: list[FitResult] = []
+        priors = task.model.priors
+        self.start = {r: to_free(lmc) for r, lmc in priors.items()} if settings.points else None
+        """The hyper-parameters that their prior is around; None: they have none."""
         self.best = self.choose_start()
         """The state that the fit would return now."""
 
@@ -375,7 +394,7 @@ class FitSchedule:
         order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
         first_jitter = jitter
         while True:
-            run = Optimizer(problem, settings, jitter, many_share(free))
+            run = Optimizer(problem, settings, jitter, many_share(free), self.start)
             with blas_threads_for(order):
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
@@ -383,7 +402,7 @@ class FitSchedule:
             known, jitter = None, 10 * jitter
         raised = jitter > first_jitter and status != "diverged"
         notes = (f"The kernel matrices needed a jitter of {jitter:.0e}.",) if raised else ()
-        how = status, MESSAGES[status], state.value, tuple(run.trace)
+        how = status, MESSAGES[status], float(state.evaluation.elbo), tuple(run.trace)
         self.results.append(FitResult(*how, run.site_steps, run.hyper_steps, notes))
         self.left -= run.site_steps if warm_up is None else 0
         return state
@@ -406,6 +425,8 @@ class FitSchedule:
             return
         before = self.results[-1]
         free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
+        if self.start is not None:
+            self.start = self.start | {ROLE: with_kernel(self.start[ROLE], growth[0])}
         problem = self.task.problem(self.model(free))
         wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
