@@ -31,6 +31,7 @@ from censored_gp.estimator import persistence, settings, summary, training
 from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.inference import FitResult, infer
+from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
 from censored_gp.inference.result import Progress, silent
@@ -83,6 +84,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Share of a kernel's variance that its inducing inputs may leave out.
     max_inducing : int
         Inducing inputs of a kernel at most.
+    hyperparameters : {"auto", "mixed", "fixed"}
+        "mixed": lengthscales, couplings, levels and noise have a weak prior, and all answers are
+        mixtures over a few values of them that the data allow ("nuts" samples them). "fixed": they
+        are those of the highest bound, and taken for certain; that is faster, and intervals are
+        too narrow where exact cells are few. "auto": "mixed" by "natural" up to 5,000 observed
+        cells, else "fixed".
     random_state : int, RandomState or None
         Seed of what is random: the engines "svi" and "nuts", and `sample`.
     progress : bool
@@ -156,6 +163,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         engine_settings: Any = None,
         inducing_tolerance: float = 1e-6,
         max_inducing: int = 256,
+        hyperparameters: str = "auto",
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
@@ -170,6 +178,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.engine_settings = engine_settings
         self.inducing_tolerance = inducing_tolerance
         self.max_inducing = max_inducing
+        self.hyperparameters = hyperparameters
         self.random_state = random_state
         self.progress = progress
 
@@ -249,6 +258,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
                 chosen = dataclasses.replace(chosen, validation=(inputs, units.apply(seen)))
+            if mixes(self.hyperparameters, self.engine, task):
+                chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
             # The other engines take many times longer for a fit.
             tried = models if self.engine == "natural" else models[-1:]
             posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
@@ -429,7 +440,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """
         check_is_fitted(self)
         sites = {
-            role: Sites(*(np.asarray(part)[:, rows] for part in own))
+            role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
             for role, own in self.posterior_.sites.items()
         }
         bounds, inputs = self.units_.apply(self.training_.seen.rows(rows)), self.training_.inputs

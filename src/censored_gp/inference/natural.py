@@ -22,10 +22,17 @@ from jaxtyping import Bool, Float
 
 from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import MOST_COUPLED, fisher_information, from_vector, to_vector
-from censored_gp.inference.hyperparameters import log_prior
+from censored_gp.inference.hyperparameters import (
+    CERTAIN,
+    displaced,
+    log_prior,
+    rotations,
+    scales,
+    standard_points,
+)
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
-from censored_gp.inference.posterior import Posterior, Sites
-from censored_gp.inference.result import FitResult, Progress, Task
+from censored_gp.inference.posterior import MixedPosterior, Posterior, Sites
+from censored_gp.inference.result import FitResult, Progress, Task, silent
 from censored_gp.model.compilation import Scalar, blas_threads_for, compiled_for_arrays
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
@@ -70,6 +77,8 @@ MOST_LEFT_OUT = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
+SITE_STEPS = 2
+"""The sites take this many steps at every design point of the hyper-parameters."""
 MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": "The fit ran out of iterations before the bound settled; raise "
@@ -322,7 +331,8 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
         if lmc.nugget is not None
     }
     own = model, best.problem.inducing, best.evaluation.weights, np.asarray(best.jitter), sites
-    return jax.tree.map(np.asarray, Posterior(*own)), _joined(climbs.results)
+    posterior = jax.tree.map(np.asarray, Posterior(*own))
+    return climbs.mixed(posterior), _joined(climbs.results)
 
 
 class FitSchedule:
@@ -450,6 +460,38 @@ class FitSchedule:
             if finer.inducing_size < WORTH_REFINING * self.best.problem.inducing_size:
                 return
             self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)
+
+
+    def mixed(self, posterior: Posterior) -> Posterior:
+        """Return the posterior mixed over design points of the hyper-parameters, if asked for."""
+        best, start, status = self.best, self.start, self.results[-1].status
+        if start is None or status in {"interrupted", "diverged"}:
+            return posterior
+        settings = dataclasses.replace(self.settings, learn=False, max_iterations=SITE_STEPS)
+
+        def at(change: Float[np.ndarray, "P"]) -> State:
+            run = Optimizer(best.problem, settings, best.jitter, start=start)
+            return run.run(displaced(best.free, change), best.sites, silent)[0]
+
+        own = best.free, best.sites, best.evaluation, best.problem, np.asarray(best.jitter)
+        information = fisher_information(*own)
+        across = rotations(best.free)
+        prior = log_prior(best.free, start).curvature + across.T @ across / CERTAIN**2
+        order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
+        with blas_threads_for(order):
+            root = scales(information + prior, information, lambda d: best.value - at(d).value)
+            states = [at(root @ z) for z in standard_points(settings.points, len(root))]
+        states = [state if np.isfinite(state.value) else best for state in states]
+        rows, names = len(self.task.inputs), list(posterior.sites)
+        parts = [
+            (
+                self.model(state.free).priors,
+                state.evaluation.weights,
+                {r: Sites(*(np.asarray(a)[:, :rows] for a in state.sites[r])) for r in names},
+            )
+            for state in states
+        ]
+        return MixedPosterior.of(posterior, jax.tree.map(lambda *a: np.stack(a), *parts))
 
 
 def _ended(result: FitResult, status: str) -> FitResult:

@@ -17,22 +17,23 @@ So a nugget costs next to nothing; as a kernel (`White`) it would need an induci
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from censored_gp.likelihoods.quadrature import grid
+from censored_gp.likelihoods.quadrature import grid, shifted_grids
 from censored_gp.model.compilation import AnyArray, Inputs, Scalar, slices
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky
-from censored_gp.model.lmc import Geometry, features, geometry, left_out_covariance
+from censored_gp.model.lmc import LMC, Geometry, features, geometry, left_out_covariance
 from censored_gp.model.model import Latent, Model
 
 ByBlock = Float[Array, "B N D"]
@@ -164,11 +165,14 @@ class Noise(NamedTuple):
         Standard normals for what the features leave out, by role and kernel.
     nugget
         Standard normals for the nuggets, by role.
+    order
+        Of a mixture, the order in which draws of its components are returned.
     """
 
     weights: Mapping[str, AnyArray]
     rest: Mapping[str, tuple[Float[AnyArray, "S B N R"], ...]]
     nugget: Mapping[str, Float[AnyArray, "S B N D"]]
+    order: Int[AnyArray, "S"] | None = None
 
 
 class Posterior(eqx.Module):
@@ -382,3 +386,120 @@ class DrawnPosterior(Posterior):
     def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> dict[str, Float[Array, "S B W"]]:
         """Return the draws that were picked."""
         return {role: jnp.asarray(drawn)[noise[role]] for role, drawn in self.draws.items()}
+
+
+class MixedPosterior(Posterior):
+    """An even mixture of Gaussian posteriors, at K design points of the hyper-parameters.
+
+    Its own hyper-parameters and weights are those of the mode. Sites have K as leading axis.
+    """
+
+    priors: dict[str, LMC] = eqx.field(default_factory=dict)
+    mixed_weights: dict[str, Weights] = eqx.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, mode: Posterior, points: tuple[Any, ...]) -> MixedPosterior:
+        """Return the mixture from hyper-parameters, weights and sites, stacked over the points."""
+        priors, weights, sites = points
+        return cls(mode.model, mode.inducing, mode.weights, mode.jitter, sites, priors, weights)
+
+    @property
+    def count(self) -> int:
+        """The number of design points."""
+        return len(next(iter(self.priors.values())).mean)
+
+    def _over(self, ask: Callable[..., Any], sites: TrainingSites | None, *others: Any) -> Any:
+        """Call a function of the posterior and sites at every point, and of others' parts."""
+
+        def at(part: Any) -> Any:
+            priors, weights, own, *rest = part
+            model = dataclasses.replace(self.model, priors=priors)
+            return ask(Posterior(model, self.inducing, weights, self.jitter), own, *rest)
+
+        return jax.lax.map(at, (self.priors, self.mixed_weights, dict(sites or {}), *others))
+
+    def latent(
+        self, inputs: Inputs, sites: TrainingSites | None = None, cavity: bool = False
+    ) -> tuple[Latent, Latent]:
+        """Return means and variances of the mixture, by the laws of total mean and variance."""
+        return self._moments(self._over(lambda q, own: q.latent(inputs, own, cavity), sites))
+
+    def components(
+        self, role: str, inputs: Inputs
+    ) -> tuple[Float[Array, "Q N O"], Float[Array, "Q N O"]]:
+        """Return means and variances of each kernel's share of gamma - m."""
+        return self._moments(self._over(lambda q, _: q.components(role, inputs), None))
+
+    def _moments(self, found: tuple[Any, Any]) -> tuple[Any, Any]:
+        mean = jax.tree.map(lambda m: jnp.mean(m, axis=0), found[0])
+        pairs = lambda m, v: jnp.mean(v, axis=0) + jnp.var(m, axis=0)  # noqa: E731
+        return mean, jax.tree.map(pairs, *found)
+
+    def nodes(
+        self, inputs: Inputs, sites: TrainingSites | None = None
+    ) -> tuple[Latent, Float[Array, "S"]]:
+        """Return the nodes of all points: few of each, but at other places."""
+        varying = tuple(lmc.varies for lmc in self.model.priors.values())
+        evenly = any(lmc.nugget is not None for lmc in self.model.priors.values())
+        points, mass = shifted_grids(varying, self.count, evenly)
+
+        def ask(q: Posterior, own: TrainingSites, points: Float[Array, "S J"]) -> Latent:
+            mean, variance = q.latent(inputs, own, cavity=True)
+            return {
+                role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
+                for i, role in enumerate(q.model.priors)
+            }
+
+        found = self._over(ask, sites, jnp.asarray(points))
+        flatten = lambda a: a.reshape(-1, *a.shape[2:])  # noqa: E731
+        return jax.tree.map(flatten, found), jnp.asarray(mass).reshape(-1) / self.count
+
+    def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
+        """Make the random numbers: of every point equally many draws, in random order."""
+        each = -(-count // self.count)
+        order = random.permutation(self.count * each)[:count]
+        return super().noise(random, rows, self.count * each)._replace(order=order)
+
+    def draw(
+        self, noise: Noise, inputs: Inputs, count: int, sites: TrainingSites | None = None
+    ) -> Latent:
+        """Draw the latent parameters jointly over rows and outputs.
+
+        What the features leave out is correlated as at the mode, but has each point's variance.
+        """
+        each = -(-count // self.count)
+        split = lambda a: jnp.asarray(a).reshape(self.count, each, *np.shape(a)[1:])  # noqa: E731
+        weights, nugget = jax.tree.map(split, (dict(noise.weights), dict(noise.nugget)))
+        rest = {role: self._unit_left_out(role, inputs, e) for role, e in noise.rest.items()}
+
+        def ask(
+            q: Posterior, own: TrainingSites, weights: Drawn, nugget: Drawn, rest: Any
+        ) -> Latent:
+            left_out = {}
+            for role, units in rest.items():
+                lmc = q.model.priors[role]
+                found = features(lmc, q.inducing[role], jnp.asarray(inputs), q.jitter).rest
+                terms = zip(units, lmc.mixing, jnp.moveaxis(found, 2, 0), strict=True)
+                left_out[role] = reduce(
+                    add, ((jnp.sqrt(r)[..., None] * e) @ jnp.swapaxes(a, 1, 2) for e, a, r in terms)
+                )
+            drawn = q._drawn_weights(weights)
+            return q._functions((drawn, left_out, nugget), inputs, each, own)
+
+        found = self._over(ask, sites, weights, nugget, jax.tree.map(split, rest))
+        chosen = jnp.asarray(noise.order)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[chosen], found)
+
+    def _unit_left_out(
+        self, role: str, inputs: Inputs, normals: tuple[Float[AnyArray, "S B N R"], ...]
+    ) -> tuple[Float[Array, "S B N R"], ...]:
+        """Return e_{q,i} / sd at the mode, joint over `MOST_JOINT_ROWS` rows at a time."""
+        parts = []
+        for rows in slices(len(inputs), MOST_JOINT_ROWS):
+            stretch = jnp.asarray(inputs)[rows]
+            lmc, inducing = self.model.priors[role], self.inducing[role]
+            covariances = left_out_covariance(lmc, inducing, stretch, self.jitter)
+            sizes = [jnp.sqrt(jnp.diagonal(c, axis1=1, axis2=2)) for c in covariances]
+            terms = zip(covariances, normals, sizes, strict=True)
+            parts.append([(cholesky(c) @ e[:, :, rows]) / s[..., None] for c, e, s in terms])
+        return tuple(jnp.concatenate(pieces, axis=2) for pieces in zip(*parts, strict=True))

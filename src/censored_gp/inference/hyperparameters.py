@@ -1,0 +1,167 @@
+"""Hyper-parameters as a part of the posterior: a weak prior, and design points drawn around its mode.
+
+Taking the fitted hyper-parameters for certain makes intervals too narrow where data are few or
+mostly censored. So they get a prior p(theta), the fit climbs to the mode of ELBO + log p, and the
+posterior is approximated there by a Gaussian,
+
+    theta ~ N(mode, (F + P)^-1),        F: the Fisher information, P: the precision of the prior,
+
+of which a few points are drawn. Predictions are mixtures over the posteriors at these points.
+
+The prior is Gaussian and independent in the free hyper-parameters, around the starting values of
+the model, which are taken from the spread of inputs and outputs: it has no unit. Logarithms of
+lengthscales and of other hyper-parameters of kernels have the deviation `KERNEL_SPREAD`. Mixing
+coefficients and nuggets are around zero, so that what data do not ask for may vanish; their
+deviation is `MIXING_SPREAD` times the deviation that the output starts with. Means of roles that
+vary deviate by `MEAN_SPREAD` times that, constant roles by `CONSTANT_SPREAD`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from censored_gp.inference.elbo import Roles
+from censored_gp.inference.fisher import Vector, from_vector, to_vector
+from censored_gp.inference.result import Task
+from censored_gp.model.lmc import LMC
+
+POINTS = 16
+"""The number of design points."""
+MOST_CELLS = 5000
+"""With more observed cells the hyper-parameters hardly matter: by default they are fixed."""
+MOST_NUMBERS = 2**24
+"""The covariances of the weights at all design points together have at most this many numbers."""
+KERNEL_SPREAD = 1.0
+"""Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels."""
+SIZE_SPREAD = 1.0
+"""Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget."""
+MEAN_SPREAD = 3.0
+"""Prior deviation of the mean of a role that varies, times the deviation that it starts with."""
+CONSTANT_SPREAD = 1.5
+"""Prior deviation of a role without kernels."""
+CERTAIN = 1e-6
+"""The deviation of what is not to move at all: nuggets that start at zero, and rotations."""
+
+
+def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
+    """Tell whether a fit mixes over hyper-parameters: as told, or where it matters and is cheap."""
+    if hyperparameters == "auto":
+        cells = int(np.sum(~task.observations.is_missing))
+        return engine == "natural" and cells <= MOST_CELLS
+    return hyperparameters == "mixed" and engine == "natural"
+
+
+class LogPrior(NamedTuple):
+    """log p(theta) at some hyper-parameters, its gradient, and its (positive) curvature."""
+
+    value: float
+    gradient: Vector
+    curvature: Float[np.ndarray, "P P"]
+
+
+def log_prior(free: Roles, start: Roles) -> LogPrior:
+    """Return the log prior of free hyper-parameters, around those that a fit starts with."""
+    vector = to_vector(free)
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(len(vector)), free))
+    value, gradient, curvature = 0.0, np.zeros(len(vector)), np.zeros((len(vector), len(vector)))
+    for role, lmc in free.items():
+        first, place = start[role], places[role]
+        size = np.sqrt(np.sum(first.variances, axis=0)) if lmc.varies else None
+        spread = CONSTANT_SPREAD if size is None else MEAN_SPREAD * size
+        plain = [(lmc.mean, first.mean, place.mean, np.broadcast_to(spread, lmc.mean.shape))]
+        for parts in zip(*map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels))):
+            plain.append((*parts, np.full(np.shape(parts[0]), KERNEL_SPREAD)))
+        for here, centre, at, deviation in plain:
+            away, at = np.ravel((here - centre) / deviation), np.ravel(at)
+            value -= 0.5 * float(away @ away)
+            gradient[at] -= away / np.ravel(deviation)
+            curvature[at, at] += np.ravel(deviation) ** -2.0
+        for a, centre, at in _amplitudes(lmc, first, place):
+            if not np.any(centre):
+                curvature[at, at] += CERTAIN**-2.0
+                continue
+            square = float(a @ a)
+            away = 0.5 * np.log(square / float(centre @ centre)) / SIZE_SPREAD
+            value -= 0.5 * away**2
+            gradient[at] -= away / SIZE_SPREAD * a / square
+            # Directions are uniform. A radian or so is as far as they can turn.
+            curvature[at, at] += 1.0 / (SIZE_SPREAD**2 * square)
+    return LogPrior(value, gradient, curvature)
+
+
+def _amplitudes(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the coefficients of every output and kernel, and every nugget, of several LMCs."""
+    for several in zip(*(lmc.mixing for lmc in lmcs), strict=True):
+        for b, d in np.ndindex(np.shape(several[0])[:2]):
+            yield tuple(np.asarray(a)[b, d] for a in several)
+    if lmcs[0].nugget is not None:
+        for row in zip(*(np.ravel(lmc.nugget.size) for lmc in lmcs), strict=True):
+            yield tuple(np.reshape(number, 1) for number in row)
+
+
+def rotations(free: Roles) -> Float[np.ndarray, "T P"]:
+    """Return the directions in which the mixing of a kernel is rotated, which change nothing."""
+    places = from_vector(np.arange(len(to_vector(free))), free)
+    found = []
+    for role, lmc in free.items():
+        for a, at in zip(lmc.mixing, places[role].mixing, strict=True):
+            for b, i, j in np.ndindex(len(a), a.shape[2], a.shape[2]):
+                if i < j:
+                    direction = np.zeros(len(to_vector(free)))
+                    direction[at[b, :, i].astype(int)] = a[b, :, j]
+                    direction[at[b, :, j].astype(int)] = -a[b, :, i]
+                    length = np.linalg.norm(direction)
+                    found += [direction / length] if length > 0.0 else []
+    return np.reshape(found, (len(found), -1))
+
+
+def displaced(free: Roles, change: Vector) -> Roles:
+    """Return hyper-parameters moved by a change; what of it alters a size acts on its logarithm.
+
+    A row of coefficients a moves to |a| exp(d' a / |a|^2) times the direction of a + t, where t is
+    the part of its change d that is orthogonal to a.
+    """
+    moved = to_vector(free) + change
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(len(moved)), free))
+    for role, lmc in free.items():
+        for a, at in _amplitudes(lmc, places[role]):
+            length = float(np.linalg.norm(a))
+            if length > 0.0:
+                along = float(change[at] @ a) / length**2
+                turned = a + change[at] - along * a
+                moved[at] = turned * (np.exp(along) * length / np.linalg.norm(turned))
+    return from_vector(moved, free)
+
+
+def standard_points(count: int, dimension: int) -> Float[np.ndarray, "K P"]:
+    """Return evenly spread standard normal points; as a sample they have mean 0 and variance 1."""
+    uniform = qmc.Sobol(dimension, seed=0).random(count)
+    normal = ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))
+    return (normal - normal.mean(axis=0)) / normal.std(axis=0)
+
+
+def scales(
+    precision: Float[np.ndarray, "P P"],
+    information: Float[np.ndarray, "P P"],
+    drop: Callable[[Vector], float],
+) -> Float[np.ndarray, "P P"]:
+    """Return principal directions of N(0, precision^-1), each as long as its deviation.
+
+    Coefficients that have vanished have no Fisher information, although the evidence falls as they
+    grow. So where the information is less than the prior's, the direction is as long as tells the
+    `drop` of the log posterior over it, which is 1/2 over a deviation.
+    """
+    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+    found = vectors / np.sqrt(values)
+    told = np.einsum("pi,pq,qi->i", vectors, information, vectors)
+    for i in np.flatnonzero((told < 0.5 * values) & (values < 0.5 * CERTAIN**-2.0)):
+        fallen = drop(found[:, i])
+        found[:, i] /= np.sqrt(max(2.0 * fallen, 1.0)) if np.isfinite(fallen) else 10.0
+    return found
