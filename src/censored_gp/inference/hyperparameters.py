@@ -42,12 +42,16 @@ KERNEL_SPREAD = 1.0
 """Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels."""
 SIZE_SPREAD = 1.0
 """Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget."""
-MEAN_SPREAD = 3.0
+MEAN_SPREAD = 2.0
 """Prior deviation of the mean of a role that varies, times the deviation that it starts with."""
 CONSTANT_SPREAD = 1.5
 """Prior deviation of a role without kernels."""
 CERTAIN = 1e-6
 """The deviation of what is not to move at all: nuggets that start at zero, and rotations."""
+LEAST_FACTOR = 0.1
+"""A step from the mode is shortened to this share of it at most."""
+MOST_FACTOR = 1.5
+"""A step from the mode is lengthened by this factor at most."""
 
 
 def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
@@ -119,7 +123,7 @@ def rotations(free: Roles) -> Float[np.ndarray, "T P"]:
                     direction[at[b, :, j].astype(int)] = -a[b, :, i]
                     length = np.linalg.norm(direction)
                     found += [direction / length] if length > 0.0 else []
-    return np.reshape(found, (len(found), -1))
+    return np.reshape(found, (len(found), len(to_vector(free))))
 
 
 def displaced(free: Roles, change: Vector) -> Roles:
@@ -147,21 +151,37 @@ def standard_points(count: int, dimension: int) -> Float[np.ndarray, "K P"]:
     return (normal - normal.mean(axis=0)) / normal.std(axis=0)
 
 
-def scales(
-    precision: Float[np.ndarray, "P P"],
+def principal_directions(
+    free: Roles,
     information: Float[np.ndarray, "P P"],
+    prior: Float[np.ndarray, "P P"],
     drop: Callable[[Vector], float],
-) -> Float[np.ndarray, "P P"]:
-    """Return principal directions of N(0, precision^-1), each as long as its deviation.
+) -> Float[np.ndarray, "P R"]:
+    """Return principal directions of N(0, (F + P)^-1), each as long as its deviation.
 
-    Coefficients that have vanished have no Fisher information, although the evidence falls as they
-    grow. So where the information is less than the prior's, the direction is as long as tells the
-    `drop` of the log posterior over it, which is 1/2 over a deviation.
+    Rotations, and what is certain, are left out. Coefficients that have vanished have no Fisher
+    information, although the evidence falls as they grow. So where the information is less than
+    the prior's, a direction is as long as the `drop` of the log posterior over it tells, which is
+    1/2 over a deviation.
     """
-    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+    across = rotations(free)
+    values, vectors = np.linalg.eigh(information + prior + across.T @ across / CERTAIN**2)
+    kept = values < 0.5 * CERTAIN**-2.0
+    values, vectors = values[kept], vectors[:, kept]
     found = vectors / np.sqrt(values)
     told = np.einsum("pi,pq,qi->i", vectors, information, vectors)
-    for i in np.flatnonzero((told < 0.5 * values) & (values < 0.5 * CERTAIN**-2.0)):
+    for i in np.flatnonzero(told < 0.5 * values):
         fallen = drop(found[:, i])
-        found[:, i] /= np.sqrt(max(2.0 * fallen, 1.0)) if np.isfinite(fallen) else 10.0
+        found[:, i] *= radial_factor(0.5, fallen) or LEAST_FACTOR
     return found
+
+
+def radial_factor(promised: float, fallen: float) -> float:
+    """Return by how much a step from the mode is to be longer, to fall by what was promised.
+
+    The log posterior is taken to be quadratic along the step. Zero: it is not finite there.
+    """
+    if not np.isfinite(fallen):
+        return 0.0
+    ratio = np.sqrt(promised / max(fallen, 1e-9))
+    return float(np.clip(ratio, LEAST_FACTOR, MOST_FACTOR))

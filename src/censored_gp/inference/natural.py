@@ -23,16 +23,15 @@ from jaxtyping import Bool, Float
 from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import MOST_COUPLED, fisher_information, from_vector, to_vector
 from censored_gp.inference.hyperparameters import (
-    CERTAIN,
     displaced,
     log_prior,
-    rotations,
-    scales,
+    principal_directions,
+    radial_factor,
     standard_points,
 )
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import MixedPosterior, Posterior, Sites
-from censored_gp.inference.result import FitResult, Progress, Task, silent
+from censored_gp.inference.result import FitResult, Progress, Task
 from censored_gp.model.compilation import Scalar, blas_threads_for, compiled_for_arrays
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
@@ -77,8 +76,6 @@ MOST_LEFT_OUT = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
-SITE_STEPS = 2
-"""The sites take this many steps at every design point of the hyper-parameters."""
 MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": "The fit ran out of iterations before the bound settled; raise "
@@ -467,21 +464,28 @@ class FitSchedule:
         best, start, status = self.best, self.start, self.results[-1].status
         if start is None or status in {"interrupted", "diverged"}:
             return posterior
-        settings = dataclasses.replace(self.settings, learn=False, max_iterations=SITE_STEPS)
+        settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
+        run = Optimizer(best.problem, settings, best.jitter, start=start)
 
-        def at(change: Float[np.ndarray, "P"]) -> State:
-            run = Optimizer(best.problem, settings, best.jitter, start=start)
-            return run.run(displaced(best.free, change), best.sites, silent)[0]
+        def at(change: Float[np.ndarray, "P"], sites: dict[str, Sites]) -> State:
+            free = displaced(best.free, change)
+            first = run.evaluate(free, sites)
+            return run.evaluate(free, first.evaluation.target)
+
+        def point(normal: Float[np.ndarray, "P"]) -> State:
+            tried = at(root @ normal, best.sites)
+            shorter = radial_factor(0.5 * float(normal @ normal), best.value - tried.value)
+            moved = displaced(best.free, shorter * (root @ normal))
+            state = run.evaluate(moved, tried.evaluation.target if shorter else best.sites)
+            return state if np.isfinite(state.value) else best
 
         own = best.free, best.sites, best.evaluation, best.problem, np.asarray(best.jitter)
-        information = fisher_information(*own)
-        across = rotations(best.free)
-        prior = log_prior(best.free, start).curvature + across.T @ across / CERTAIN**2
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
         with blas_threads_for(order):
-            root = scales(information + prior, information, lambda d: best.value - at(d).value)
-            states = [at(root @ z) for z in standard_points(settings.points, len(root))]
-        states = [state if np.isfinite(state.value) else best for state in states]
+            information, prior = fisher_information(*own), log_prior(best.free, start).curvature
+            drop = lambda change: best.value - at(change, best.sites).value  # noqa: E731
+            root = principal_directions(best.free, information, prior, drop)
+            states = [point(z) for z in standard_points(settings.points, root.shape[1])]
         rows, names = len(self.task.inputs), list(posterior.sites)
         parts = [
             (
