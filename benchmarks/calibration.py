@@ -36,8 +36,8 @@ Cells = Float[np.ndarray, "N D"]
 FAMILIES = ("gaussian", "gamma", "poisson", "negative_binomial")
 LEVELS = {"gaussian": (0.0, 1.0), "student_t": (0.0, 1.0), "beta": (0.0, 0.7)}
 """Mean and deviation of the level of the latent mean; of other families these are (2, 0.5)."""
-SCALES = {"gamma": -1.0, "gaussian": -1.0, "student_t": -1.0}
-"""The level of the latent scale, which is 0.5 in other families."""
+SCALES = {"beta": 2.0}
+"""The level of the latent scale, which is -1 in other families."""
 
 
 class World(NamedTuple):
@@ -66,7 +66,7 @@ def simulate(family: str, share: float, seed: int, rows: int = 80, outputs: int 
             mean = random.normal(level, spread, (1, outputs))
             priors[role] = LMC((RBF(length, columns=(0,)),), (mixing[None],), mean, (0, 1))
         else:
-            middle = SCALES.get(family, 0.5) if role == "scale" else 1.5
+            middle = SCALES.get(family, -1.0) if role == "scale" else 1.5
             mean = random.normal(middle, 0.3, (1, outputs))
             priors[role] = LMC((), (), mean, (0, 1))
     model = Model(priors, (likelihood,) * outputs)
@@ -78,7 +78,9 @@ def simulate(family: str, share: float, seed: int, rows: int = 80, outputs: int 
     shift = random.standard_normal(truth.shape) * 0.7
     if likelihood.support.lower == 0.0 and likelihood.support.upper > 1.0:
         relative = np.log(np.maximum(truth, 0.5)) - shift * np.log(np.maximum(truth, 0.5)).std(0)
-        limit = np.exp(np.quantile(relative, 1 - share, axis=0) + np.log(np.maximum(truth, 0.5)) - relative)
+        limit = np.exp(
+            np.quantile(relative, 1 - share, axis=0) + np.log(np.maximum(truth, 0.5)) - relative
+        )
     else:
         relative = truth - shift * truth.std(axis=0)
         limit = np.quantile(relative, 1 - share, axis=0) + truth - relative
@@ -134,6 +136,7 @@ def replicate(family: str, world: World, settings: dict[str, Any]) -> dict[str, 
 
 def summary(name: str, found: list[dict[str, Any]]) -> str:
     """Return one line of the table."""
+
     def mean(key: str) -> str:
         values = np.array([one[key] for one in found])
         values = values[np.isfinite(values)]

@@ -1,4 +1,4 @@
-"""Hyper-parameters as a part of the posterior: a weak prior, and design points drawn around its mode.
+"""Hyper-parameters as a part of the posterior: a weak prior, and design points around the mode.
 
 Taking the fitted hyper-parameters for certain makes intervals too narrow where data are few or
 mostly censored. So they get a prior p(theta), the fit climbs to the mode of ELBO + log p, and the
@@ -8,12 +8,11 @@ posterior is approximated there by a Gaussian,
 
 of which a few points are drawn. Predictions are mixtures over the posteriors at these points.
 
-The prior is Gaussian and independent in the free hyper-parameters, around the starting values of
-the model, which are taken from the spread of inputs and outputs: it has no unit. Logarithms of
-lengthscales and of other hyper-parameters of kernels have the deviation `KERNEL_SPREAD`. Mixing
-coefficients and nuggets are around zero, so that what data do not ask for may vanish; their
-deviation is `MIXING_SPREAD` times the deviation that the output starts with. Means of roles that
-vary deviate by `MEAN_SPREAD` times that, constant roles by `CONSTANT_SPREAD`.
+The prior is around the starting values of the model. These are taken from the spread of inputs and
+outputs, so it has no unit. Logarithms of lengthscales, of other hyper-parameters of kernels, and of
+the deviation |a| that a kernel gives an output (or of a nugget) are Gaussian; so are the levels.
+The directions of coefficients a, which are the couplings, are uniform. Steps from the mode change
+|a| by a factor, so that it stays positive.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ KERNEL_SPREAD = 1.0
 """Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels."""
 SIZE_SPREAD = 1.0
 """Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget."""
-MEAN_SPREAD = 2.0
-"""Prior deviation of the mean of a role that varies, times the deviation that it starts with."""
-CONSTANT_SPREAD = 1.5
-"""Prior deviation of a role without kernels."""
+MEAN_SPREAD = 3.0
+"""Prior deviation of the level of a mean, times the deviation that its function starts with."""
+LEVEL_SPREAD = 2.0
+"""Prior deviation of the level of the other roles, which are logarithms or nearly so."""
 CERTAIN = 1e-6
 """The deviation of what is not to move at all: nuggets that start at zero, and rotations."""
 LEAST_FACTOR = 0.1
@@ -57,9 +56,8 @@ MOST_FACTOR = 1.5
 def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
     """Tell whether a fit mixes over hyper-parameters: as told, or where it matters and is cheap."""
     if hyperparameters == "auto":
-        cells = int(np.sum(~task.observations.is_missing))
-        return engine == "natural" and cells <= MOST_CELLS
-    return hyperparameters == "mixed" and engine == "natural"
+        return engine == "natural" and int(np.sum(~task.observations.is_missing)) <= MOST_CELLS
+    return hyperparameters == "mixed" and engine in ("natural", "nuts")
 
 
 class LogPrior(NamedTuple):
@@ -70,6 +68,13 @@ class LogPrior(NamedTuple):
     curvature: Float[np.ndarray, "P P"]
 
 
+def level_deviation(role: str, start: LMC) -> Float[np.ndarray, "B D"]:
+    """Return the prior deviations of the means of a role."""
+    if role == "mean" and start.varies:
+        return MEAN_SPREAD * sum(start.variances) ** 0.5
+    return np.full(np.shape(start.mean), LEVEL_SPREAD)
+
+
 def log_prior(free: Roles, start: Roles) -> LogPrior:
     """Return the log prior of free hyper-parameters, around those that a fit starts with."""
     vector = to_vector(free)
@@ -77,10 +82,10 @@ def log_prior(free: Roles, start: Roles) -> LogPrior:
     value, gradient, curvature = 0.0, np.zeros(len(vector)), np.zeros((len(vector), len(vector)))
     for role, lmc in free.items():
         first, place = start[role], places[role]
-        size = np.sqrt(np.sum(first.variances, axis=0)) if lmc.varies else None
-        spread = CONSTANT_SPREAD if size is None else MEAN_SPREAD * size
-        plain = [(lmc.mean, first.mean, place.mean, np.broadcast_to(spread, lmc.mean.shape))]
-        for parts in zip(*map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels))):
+        plain = [(lmc.mean, first.mean, place.mean, level_deviation(role, first))]
+        for parts in zip(
+            *map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels)), strict=True
+        ):
             plain.append((*parts, np.full(np.shape(parts[0]), KERNEL_SPREAD)))
         for here, centre, at, deviation in plain:
             away, at = np.ravel((here - centre) / deviation), np.ravel(at)
@@ -165,6 +170,9 @@ def principal_directions(
     1/2 over a deviation.
     """
     across = rotations(free)
+    values, vectors = np.linalg.eigh(information)
+    # Sums over few cells can make it slightly indefinite.
+    information = (vectors * np.maximum(values, 0.0)) @ vectors.T
     values, vectors = np.linalg.eigh(information + prior + across.T @ across / CERTAIN**2)
     kept = values < 0.5 * CERTAIN**-2.0
     values, vectors = values[kept], vectors[:, kept]

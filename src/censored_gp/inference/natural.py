@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float
 from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import MOST_COUPLED, fisher_information, from_vector, to_vector
 from censored_gp.inference.hyperparameters import (
+    MOST_NUMBERS,
     displaced,
     log_prior,
     principal_directions,
@@ -320,14 +321,9 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     except KeyboardInterrupt:
         # Between two climbs, or before a climb's first value: the best state is whole.
         climbs.results.append(_ended(climbs.results[-1], "interrupted"))
-    best, rows = climbs.best, len(task.inputs)
-    model = climbs.model(best.free)
-    sites = {
-        role: Sites(*(np.asarray(part)[:, :rows] for part in best.sites[role]))
-        for role, lmc in model.priors.items()
-        if lmc.nugget is not None
-    }
-    own = model, best.problem.inducing, best.evaluation.weights, np.asarray(best.jitter), sites
+    best = climbs.best
+    own = climbs.model(best.free), best.problem.inducing, best.evaluation.weights
+    own = *own, np.asarray(best.jitter), climbs.training_sites(best)
     posterior = jax.tree.map(np.asarray, Posterior(*own))
     return climbs.mixed(posterior), _joined(climbs.results)
 
@@ -458,11 +454,12 @@ class FitSchedule:
                 return
             self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)
 
-
     def mixed(self, posterior: Posterior) -> Posterior:
         """Return the posterior mixed over design points of the hyper-parameters, if asked for."""
         best, start, status = self.best, self.start, self.results[-1].status
-        if start is None or status in {"interrupted", "diverged"}:
+        order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
+        too_many = order**2 * self.settings.points > MOST_NUMBERS
+        if start is None or too_many or status in {"interrupted", "diverged"}:
             return posterior
         settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
         run = Optimizer(best.problem, settings, best.jitter, start=start)
@@ -480,22 +477,27 @@ class FitSchedule:
             return state if np.isfinite(state.value) else best
 
         own = best.free, best.sites, best.evaluation, best.problem, np.asarray(best.jitter)
-        order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
         with blas_threads_for(order):
             information, prior = fisher_information(*own), log_prior(best.free, start).curvature
             drop = lambda change: best.value - at(change, best.sites).value  # noqa: E731
             root = principal_directions(best.free, information, prior, drop)
             states = [point(z) for z in standard_points(settings.points, root.shape[1])]
-        rows, names = len(self.task.inputs), list(posterior.sites)
         parts = [
-            (
-                self.model(state.free).priors,
-                state.evaluation.weights,
-                {r: Sites(*(np.asarray(a)[:, :rows] for a in state.sites[r])) for r in names},
-            )
-            for state in states
+            (self.model(at.free).priors, at.evaluation.weights, self.training_sites(at))
+            for at in states
         ]
-        return MixedPosterior.of(posterior, jax.tree.map(lambda *a: np.stack(a), *parts))
+        priors, weights, sites = jax.tree.map(lambda *a: np.stack(a), *parts)
+        fields = posterior.model, posterior.inducing, posterior.weights, posterior.jitter
+        return MixedPosterior(*fields, sites, priors, weights)
+
+    def training_sites(self, state: State) -> dict[str, Sites]:
+        """Return the sites of the training rows, of the roles that have a nugget."""
+        rows = len(self.task.inputs)
+        return {
+            role: Sites(*(np.asarray(part)[:, :rows] for part in state.sites[role]))
+            for role, lmc in state.free.items()
+            if lmc.nugget is not None
+        }
 
 
 def _ended(result: FitResult, status: str) -> FitResult:

@@ -1,8 +1,9 @@
 """The posterior over latent weights: Eq. (9), (10), (15).
 
-Engines return one of two kinds with one contract: a Gaussian over the whitened weights (``natural``
-and ``svi``) or draws of the weights (``nuts``). Both give latent moments, latent nodes (a discrete
-mixture that stands for the distribution of the parameters at each row), and joint draws.
+Engines return one of three kinds with one contract: a Gaussian over the whitened weights
+(``natural`` and ``svi``), a mixture of such over hyper-parameters (``natural``), or draws of the
+weights (``nuts``). All give latent moments, latent nodes (a discrete mixture that stands for the
+distribution of the parameters at each row), and joint draws.
 
 A Gaussian site exp(h gamma - Lambda gamma^2 / 2) stands for the likelihood of one cell. With a
 nugget gamma = f + e, with e ~ N(0, c) independent over rows. Given the sites everything is
@@ -254,16 +255,21 @@ class Posterior(eqx.Module):
         With a nugget q may be wide, and the likelihood of the cell itself far from Gaussian. Such
         training cells have the nodes of their cavity, to be reweighted by their likelihood.
         """
-        roles, priors = list(self.model.priors), self.model.priors.values()
+        priors = self.model.priors.values()
         varying = tuple(lmc.varies for lmc in priors)
         evenly = any(lmc.nugget is not None for lmc in priors)
         points, mass = grid(varying, PREDICTION_NODES[sum(varying)], evenly)
+        return self._nodes_at(points, inputs, sites), jnp.asarray(mass)
+
+    def _nodes_at(
+        self, points: Float[AnyArray, "S J"], inputs: Inputs, sites: TrainingSites | None
+    ) -> Latent:
+        """Return latent values at standardised nodes of the roles."""
         mean, variance = self.latent(inputs, sites, cavity=True)
-        values = {
+        return {
             role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
-            for i, role in enumerate(roles)
+            for i, role in enumerate(self.model.priors)
         }
-        return values, jnp.asarray(mass)
 
     def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
         """Make the random numbers for ``count`` draws at ``rows`` rows.
@@ -342,12 +348,19 @@ class Posterior(eqx.Module):
 
 
 class DrawnPosterior(Posterior):
-    """Fitted hyper-parameters with S draws of the weights; the Gaussian part is their moments."""
+    """S draws of the weights, and of the hyper-parameters if these were sampled as well.
+
+    Its Gaussian part has the moments of the weights. What the features leave out is drawn by the
+    hyper-parameters of the mode.
+    """
 
     draws: dict[str, Float[Array, "S B W"]] = eqx.field(default_factory=dict)
+    priors: dict[str, LMC] = eqx.field(default_factory=dict)
 
     @classmethod
-    def from_chains(cls, fitted: Posterior, weights: Drawn) -> DrawnPosterior:
+    def from_chains(
+        cls, fitted: Posterior, weights: Drawn, priors: dict[str, LMC] | None = None
+    ) -> DrawnPosterior:
         """Return the draws (chains, draws, B, W) of all chains one after the other."""
         draws, moments = {}, {}
         for role, by_chain in weights.items():
@@ -356,7 +369,19 @@ class DrawnPosterior(Posterior):
             centred = draws[role] - mean
             covariance = np.einsum("sbw,sbu->bwu", centred, centred) / len(centred)
             moments[role] = Weights(mean, covariance)
-        return cls(fitted.model, fitted.inducing, moments, fitted.jitter, draws=draws)
+        joined = jax.tree.map(lambda a: np.reshape(a, (-1, *np.shape(a)[2:])), priors or {})
+        own = fitted.model, fitted.inducing, moments, fitted.jitter
+        return cls(*own, draws=draws, priors=joined)
+
+    def latent(
+        self, inputs: Inputs, sites: TrainingSites | None = None, cavity: bool = False
+    ) -> tuple[Latent, Latent]:
+        """Return means and variances of the latent parameters at the inputs."""
+        if not self.priors:
+            return super().latent(inputs, sites, cavity)
+        values, _ = self.nodes(inputs)
+        mean, variance = ({r: f(v, axis=0) for r, v in values.items()} for f in (jnp.mean, jnp.var))
+        return mean, variance
 
     def nodes(
         self, inputs: Inputs, sites: TrainingSites | None = None
@@ -365,14 +390,35 @@ class DrawnPosterior(Posterior):
 
         A node is about one row at a time, so what the features leave out need not be joint.
         """
-        draws = {role: jnp.asarray(drawn) for role, drawn in self.draws.items()}
-        count, rest = len(next(iter(draws.values()))), {}
-        for role, key in zip(draws, jax.random.split(jax.random.key(0), len(draws)), strict=True):
+        count, rest = len(next(iter(self.draws.values()))), {}
+        keys = jax.random.split(jax.random.key(0), len(self.draws))
+        for role, key in zip(self.draws, keys, strict=True):
             left_out = self._geometry(role, inputs).left_out
             rest[role] = jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
-        # This engine knows no nuggets.
-        latent = self._functions((draws, rest, {}), inputs, count, {})
-        return latent, jnp.full(count, 1.0 / count)
+        return self._at(np.arange(count), rest, inputs), jnp.full(count, 1.0 / count)
+
+    def draw(
+        self, noise: Noise, inputs: Inputs, count: int, sites: TrainingSites | None = None
+    ) -> Latent:
+        """Return the latent parameters of the draws that were picked."""
+        rest = {role: self._left_out(role, inputs, normals) for role, normals in noise.rest.items()}
+        return self._at(next(iter(noise.weights.values())), rest, inputs)
+
+    def _at(self, chosen: Int[AnyArray, "K"], rest: Drawn, inputs: Inputs) -> Latent:
+        """Return the latent parameters of some draws. This engine knows no nuggets."""
+        weights = self._drawn_weights(dict.fromkeys(self.draws, chosen))
+        if not self.priors:
+            return self._functions((weights, rest, {}), inputs, len(chosen), {})
+        priors = jax.tree.map(lambda drawn: jnp.asarray(drawn)[chosen], self.priors)
+
+        def one(part: Any) -> Latent:
+            priors, *others = part
+            model = dataclasses.replace(self.model, priors=priors)
+            own = jax.tree.map(lambda a: a[None], others)
+            q = Posterior(model, self.inducing, {}, self.jitter)
+            return jax.tree.map(lambda a: a[0], q._functions((*own, {}), inputs, 1, {}))
+
+        return jax.lax.map(one, (priors, weights, dict(rest)))
 
     def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:
         """Pick draws at random, the same for all roles: these are dependent.
@@ -396,12 +442,6 @@ class MixedPosterior(Posterior):
 
     priors: dict[str, LMC] = eqx.field(default_factory=dict)
     mixed_weights: dict[str, Weights] = eqx.field(default_factory=dict)
-
-    @classmethod
-    def of(cls, mode: Posterior, points: tuple[Any, ...]) -> MixedPosterior:
-        """Return the mixture from hyper-parameters, weights and sites, stacked over the points."""
-        priors, weights, sites = points
-        return cls(mode.model, mode.inducing, mode.weights, mode.jitter, sites, priors, weights)
 
     @property
     def count(self) -> int:
@@ -432,8 +472,7 @@ class MixedPosterior(Posterior):
 
     def _moments(self, found: tuple[Any, Any]) -> tuple[Any, Any]:
         mean = jax.tree.map(lambda m: jnp.mean(m, axis=0), found[0])
-        pairs = lambda m, v: jnp.mean(v, axis=0) + jnp.var(m, axis=0)  # noqa: E731
-        return mean, jax.tree.map(pairs, *found)
+        return mean, jax.tree.map(lambda m, v: jnp.mean(v, axis=0) + jnp.var(m, axis=0), *found)
 
     def nodes(
         self, inputs: Inputs, sites: TrainingSites | None = None
@@ -444,15 +483,11 @@ class MixedPosterior(Posterior):
         points, mass = shifted_grids(varying, self.count, evenly)
 
         def ask(q: Posterior, own: TrainingSites, points: Float[Array, "S J"]) -> Latent:
-            mean, variance = q.latent(inputs, own, cavity=True)
-            return {
-                role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
-                for i, role in enumerate(q.model.priors)
-            }
+            return q._nodes_at(points, inputs, own)
 
         found = self._over(ask, sites, jnp.asarray(points))
-        flatten = lambda a: a.reshape(-1, *a.shape[2:])  # noqa: E731
-        return jax.tree.map(flatten, found), jnp.asarray(mass).reshape(-1) / self.count
+        values = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
+        return values, jnp.asarray(mass).reshape(-1) / self.count
 
     def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
         """Make the random numbers: of every point equally many draws, in random order."""
@@ -463,43 +498,15 @@ class MixedPosterior(Posterior):
     def draw(
         self, noise: Noise, inputs: Inputs, count: int, sites: TrainingSites | None = None
     ) -> Latent:
-        """Draw the latent parameters jointly over rows and outputs.
-
-        What the features leave out is correlated as at the mode, but has each point's variance.
-        """
+        """Draw the latent parameters jointly; what the features leave out is as at the mode."""
         each = -(-count // self.count)
+        rest = {role: self._left_out(role, inputs, normals) for role, normals in noise.rest.items()}
         split = lambda a: jnp.asarray(a).reshape(self.count, each, *np.shape(a)[1:])  # noqa: E731
-        weights, nugget = jax.tree.map(split, (dict(noise.weights), dict(noise.nugget)))
-        rest = {role: self._unit_left_out(role, inputs, e) for role, e in noise.rest.items()}
+        parts = jax.tree.map(split, (dict(noise.weights), rest, dict(noise.nugget)))
 
-        def ask(
-            q: Posterior, own: TrainingSites, weights: Drawn, nugget: Drawn, rest: Any
-        ) -> Latent:
-            left_out = {}
-            for role, units in rest.items():
-                lmc = q.model.priors[role]
-                found = features(lmc, q.inducing[role], jnp.asarray(inputs), q.jitter).rest
-                terms = zip(units, lmc.mixing, jnp.moveaxis(found, 2, 0), strict=True)
-                left_out[role] = reduce(
-                    add, ((jnp.sqrt(r)[..., None] * e) @ jnp.swapaxes(a, 1, 2) for e, a, r in terms)
-                )
-            drawn = q._drawn_weights(weights)
-            return q._functions((drawn, left_out, nugget), inputs, each, own)
+        def ask(q: Posterior, own: TrainingSites, parts: tuple[Drawn, Drawn, Drawn]) -> Latent:
+            drawn = q._drawn_weights(parts[0])
+            return q._functions((drawn, *parts[1:]), inputs, each, own)
 
-        found = self._over(ask, sites, weights, nugget, jax.tree.map(split, rest))
-        chosen = jnp.asarray(noise.order)
-        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[chosen], found)
-
-    def _unit_left_out(
-        self, role: str, inputs: Inputs, normals: tuple[Float[AnyArray, "S B N R"], ...]
-    ) -> tuple[Float[Array, "S B N R"], ...]:
-        """Return e_{q,i} / sd at the mode, joint over `MOST_JOINT_ROWS` rows at a time."""
-        parts = []
-        for rows in slices(len(inputs), MOST_JOINT_ROWS):
-            stretch = jnp.asarray(inputs)[rows]
-            lmc, inducing = self.model.priors[role], self.inducing[role]
-            covariances = left_out_covariance(lmc, inducing, stretch, self.jitter)
-            sizes = [jnp.sqrt(jnp.diagonal(c, axis1=1, axis2=2)) for c in covariances]
-            terms = zip(covariances, normals, sizes, strict=True)
-            parts.append([(cholesky(c) @ e[:, :, rows]) / s[..., None] for c, e, s in terms])
-        return tuple(jnp.concatenate(pieces, axis=2) for pieces in zip(*parts, strict=True))
+        found = self._over(ask, sites, parts)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[noise.order], found)

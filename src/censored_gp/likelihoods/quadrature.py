@@ -79,13 +79,13 @@ def shifted_grids(varying: tuple[bool, ...], count: int, wide: bool = False) -> 
     nodes, step = WIDE if wide and number == 1 else SHIFTED[number]
     places = (np.arange(nodes) - 0.5 * (nodes - 1)) * step
     # Of every dimension another irrational number: the shifts are spread evenly over all.
-    golden = 1.0 / np.cumprod(np.full(len(varying), {0: 1, 1: 1.618, 2: 1.3247, 3: 1.2207}[number]))
+    golden = np.array([0.618, 0.755, 0.82])[max(number, 1) - 1] ** np.arange(1, len(varying) + 1)
     shifts = (np.arange(1, count + 1)[:, None] * golden + 0.5) % 1.0 - 0.5
-    found, masses = [], []
-    for shift in shifts:
-        moved = [places + step * s if vary else np.zeros(1) for s, vary in zip(shift, varying)]
-        mesh = np.stack(np.meshgrid(*moved, indexing="ij"), axis=-1).reshape(-1, len(varying))
-        mass = np.exp(-0.5 * np.sum(mesh**2, axis=1))
-        found.append(mesh)
-        masses.append(mass / mass.sum())
-    return np.stack(found), np.stack(masses)
+    moved = places + step * np.where(varying, shifts, 0.0)[..., None]
+    meshes = [
+        np.meshgrid(*(m if vary else np.zeros(1) for m, vary in zip(own, varying, strict=True)))
+        for own in moved
+    ]
+    mesh = np.stack([np.stack(axes, axis=-1).reshape(-1, len(varying)) for axes in meshes])
+    mass = np.exp(-0.5 * np.sum(mesh**2, axis=2))
+    return mesh, mass / mass.sum(axis=1, keepdims=True)
