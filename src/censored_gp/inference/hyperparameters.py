@@ -24,11 +24,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from censored_gp.inference.elbo import Roles
 from censored_gp.inference.fisher import Vector, from_vector, to_vector
 from censored_gp.inference.result import Task
+from censored_gp.model.compilation import AnyArray
 from censored_gp.model.lmc import LMC
 
 POINTS = 16
@@ -68,7 +68,7 @@ class LogPrior(NamedTuple):
     curvature: Float[np.ndarray, "P P"]
 
 
-def level_deviation(role: str, start: LMC) -> Float[np.ndarray, "B D"]:
+def level_deviation(role: str, start: LMC) -> Float[AnyArray, "B D"]:
     """Return the prior deviations of the means of a role."""
     if role == "mean" and start.varies:
         return MEAN_SPREAD * sum(start.variances) ** 0.5
@@ -83,9 +83,8 @@ def log_prior(free: Roles, start: Roles) -> LogPrior:
     for role, lmc in free.items():
         first, place = start[role], places[role]
         plain = [(lmc.mean, first.mean, place.mean, level_deviation(role, first))]
-        for parts in zip(
-            *map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels)), strict=True
-        ):
+        leaves = map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels))
+        for parts in zip(*leaves, strict=True):
             plain.append((*parts, np.full(np.shape(parts[0]), KERNEL_SPREAD)))
         for here, centre, at, deviation in plain:
             away, at = np.ravel((here - centre) / deviation), np.ravel(at)
@@ -110,9 +109,9 @@ def _amplitudes(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
     for several in zip(*(lmc.mixing for lmc in lmcs), strict=True):
         for b, d in np.ndindex(np.shape(several[0])[:2]):
             yield tuple(np.asarray(a)[b, d] for a in several)
-    if lmcs[0].nugget is not None:
-        for row in zip(*(np.ravel(lmc.nugget.size) for lmc in lmcs), strict=True):
-            yield tuple(np.reshape(number, 1) for number in row)
+    nuggets = [np.ravel(lmc.nugget.size) for lmc in lmcs if lmc.nugget is not None]
+    for row in zip(*nuggets, strict=True):
+        yield tuple(np.reshape(number, 1) for number in row)
 
 
 def rotations(free: Roles) -> Float[np.ndarray, "T P"]:
@@ -150,10 +149,9 @@ def displaced(free: Roles, change: Vector) -> Roles:
 
 
 def standard_points(count: int, dimension: int) -> Float[np.ndarray, "K P"]:
-    """Return evenly spread standard normal points; as a sample they have mean 0 and variance 1."""
-    uniform = qmc.Sobol(dimension, seed=0).random(count)
-    normal = ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))
-    return (normal - normal.mean(axis=0)) / normal.std(axis=0)
+    """Return a Latin hypercube of standard normal points, a sample of mean 0 and variance 1."""
+    levels = np.tile(ndtri((np.arange(count) + 0.5) / count), (dimension, 1))
+    return np.random.default_rng(0).permuted(levels / levels[0].std(), axis=1).T
 
 
 def principal_directions(

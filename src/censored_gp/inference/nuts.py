@@ -295,7 +295,8 @@ def make_hyper(task: Task, posterior: MixedPosterior) -> Hyper:
     spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), LEAST_DEVIATION), points)
     jitter, inputs = jnp.asarray(posterior.jitter), jnp.asarray(task.inputs)
     where = {role: (posterior.inducing[role], inputs, jitter) for role in mode}
-    return Hyper(*(jax.tree.map(jnp.asarray, each) for each in (mode, spread, start)), where)
+    mode, spread, start = jax.tree.map(jnp.asarray, (mode, spread, start))
+    return Hyper(mode, spread, start, where)
 
 
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:
