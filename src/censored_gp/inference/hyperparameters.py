@@ -47,6 +47,8 @@ LEVEL_SPREAD = 2.0
 """Prior deviation of the level of the other roles, which are logarithms or nearly so."""
 CERTAIN = 1e-6
 """The deviation of what is not to move at all: nuggets that start at zero, and rotations."""
+MOST_LEVELS = 12
+"""The curvature of the levels is a difference of gradients if there are at most so many."""
 LEAST_FACTOR = 0.1
 """A step from the mode is shortened to this share of it at most."""
 MOST_FACTOR = 1.5
@@ -158,27 +160,38 @@ def principal_directions(
     free: Roles,
     information: Float[np.ndarray, "P P"],
     prior: Float[np.ndarray, "P P"],
-    drop: Callable[[Vector], float],
+    at: Callable[[Vector], tuple[float, Vector]],
 ) -> Float[np.ndarray, "P R"]:
     """Return principal directions of N(0, (F + P)^-1), each as long as its deviation.
 
-    Rotations, and what is certain, are left out. Coefficients that have vanished have no Fisher
-    information, although the evidence falls as they grow. So where the information is less than
-    the prior's, a direction is as long as the `drop` of the log posterior over it tells, which is
-    1/2 over a deviation.
+    `at` evaluates the log posterior and its gradient at a displacement. The Fisher information
+    holds sites and other roles fixed; so the curvature of the levels, on which sums depend most, is
+    a difference of gradients instead. Rotations, and what is certain, are left out. Coefficients
+    that have vanished have no information, although the evidence falls as they grow: where the
+    information is less than the prior's, a direction is as long as the drop over it tells, which
+    is 1/2 over a deviation.
     """
-    across = rotations(free)
-    values, vectors = np.linalg.eigh(information)
-    # Sums over few cells can make it slightly indefinite.
-    information = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    values, vectors = np.linalg.eigh(information + prior + across.T @ across / CERTAIN**2)
+    across, (value, slope) = rotations(free), at(np.zeros(len(prior)))
+    places = from_vector(np.arange(len(prior)), free)
+    levels = np.concatenate([np.ravel(lmc.mean) for lmc in places.values()]).astype(int)
+    precision = information + prior
+    if len(levels) <= MOST_LEVELS:
+        steps = 0.5 / np.sqrt(np.diagonal(precision))
+        columns = [(slope - at(np.eye(len(prior))[i] * steps[i])[1]) / steps[i] for i in levels]
+        if np.all(np.isfinite(columns)):
+            precision[levels], precision[:, levels] = columns, np.transpose(columns)
+            within = np.ix_(levels, levels)
+            precision[within] = 0.5 * (precision[within] + precision[within].T)
+    values, vectors = np.linalg.eigh(precision)
+    least = 0.5 * np.diagonal(prior).min()
+    precision = (vectors * np.maximum(values, least)) @ vectors.T
+    values, vectors = np.linalg.eigh(precision + across.T @ across / CERTAIN**2)
     kept = values < 0.5 * CERTAIN**-2.0
     values, vectors = values[kept], vectors[:, kept]
     found = vectors / np.sqrt(values)
-    told = np.einsum("pi,pq,qi->i", vectors, information, vectors)
+    told = values - np.einsum("pi,pq,qi->i", vectors, prior, vectors)
     for i in np.flatnonzero(told < 0.5 * values):
-        fallen = drop(found[:, i])
-        found[:, i] *= radial_factor(0.5, fallen) or LEAST_FACTOR
+        found[:, i] *= radial_factor(0.5, value - at(found[:, i])[0]) or LEAST_FACTOR
     return found
 
 

@@ -13,6 +13,7 @@ and picks more inducing inputs where the fitted lengthscales need them.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -464,13 +465,13 @@ class FitSchedule:
         settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
         run = Optimizer(best.problem, settings, best.jitter, start=start)
 
-        def at(change: Float[np.ndarray, "P"], sites: dict[str, Sites]) -> State:
+        def at(change: Float[np.ndarray, "P"]) -> State:
             free = displaced(best.free, change)
-            first = run.evaluate(free, sites)
+            first = run.evaluate(free, best.sites)
             return run.evaluate(free, first.evaluation.target)
 
         def point(normal: Float[np.ndarray, "P"]) -> State:
-            tried = at(root @ normal, best.sites)
+            tried = at(root @ normal)
             shorter = radial_factor(0.5 * float(normal @ normal), best.value - tried.value)
             moved = displaced(best.free, shorter * (root @ normal))
             state = run.evaluate(moved, tried.evaluation.target if shorter else best.sites)
@@ -479,8 +480,8 @@ class FitSchedule:
         own = best.free, best.sites, best.evaluation, best.problem, np.asarray(best.jitter)
         with blas_threads_for(order):
             information, prior = fisher_information(*own), log_prior(best.free, start).curvature
-            drop = lambda change: best.value - at(change, best.sites).value  # noqa: E731
-            root = principal_directions(best.free, information, prior, drop)
+            ask = lambda change: operator.attrgetter("value", "gradient")(at(change))  # noqa: E731
+            root = principal_directions(best.free, information, prior, ask)
             states = [point(z) for z in standard_points(settings.points, root.shape[1])]
         parts = [
             (self.model(at.free).priors, at.evaluation.weights, self.training_sites(at))
