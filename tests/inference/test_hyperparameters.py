@@ -6,7 +6,9 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
+from benchmarks.calibration import replicate, simulate, white_noise
 from censored_gp import CensoredGP
 from censored_gp.estimator.presets import load
 from censored_gp.inference import natural
@@ -154,3 +156,79 @@ def test_answers_of_few_cells_are_wider_mixed_and_survive_a_file(tmp_path):
             again = load(model.save(tmp_path / "mixed.cgp"))
             np.testing.assert_allclose(again.impute(), model.impute())
     assert width["mixed"] > width["fixed"]
+
+
+def test_what_is_given_stays_as_it_is():
+    x = np.arange(20.0)[:, None]
+    y = 0.3 * x[:, 0] + np.random.default_rng(0).normal(size=20)
+    model = CensoredGP(
+        kernels=Linear(scale=0.5), heteroscedastic=False, hyperparameters="given"
+    ).fit(x, y)
+    lmc, points = model.posterior_.model.priors["mean"], model.posterior_.priors
+    np.testing.assert_allclose(lmc.kernels[0].scale, 0.5, rtol=1e-5)
+    np.testing.assert_allclose(points["mean"].kernels[0].scale, 0.5, rtol=1e-5)
+    assert np.ptp(points["scale"].mean) > 0.1
+    slope, _ = np.polyfit(x[:, 0], y, 1)
+    assert np.diff(model.predict([[3.0], [4.0]]))[0] == pytest.approx(slope, rel=1e-3)
+
+
+def test_many_coupled_outputs_of_few_rows_are_warned_of():
+    world = white_noise(6, 8, 0)
+    with pytest.warns(UserWarning, match="cannot tell"):
+        CensoredGP(rank=1, max_iterations=30).fit(world.inputs, world.truth)
+
+
+@pytest.mark.slow
+def test_a_wide_linear_prior_gives_the_published_tobit_coefficients(data_folder):
+    """Of Tobin's durable goods (survreg in R); copies of the rows leave no doubt of them."""
+    table = np.genfromtxt(data_folder / "rdatasets_tobin.csv", delimiter=",", skip_header=1)
+    _, y, *inputs = np.tile(table, (200, 1)).T
+    X = np.stack(inputs, axis=1)
+    exactly = {"tolerance": 1e-7, "tolerance_per_cell": 0.0, "max_iterations": 400}
+    model = CensoredGP(
+        kernels=Linear(scale=0.1),
+        heteroscedastic=False,
+        hyperparameters="given",
+        engine_settings=exactly,
+    ).fit(X, y, censored=np.where(y <= 0, -1, 0))
+    found = model.predict_distribution([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).parameters()
+    level, age, quant = found["mean"][:, 0]
+    np.testing.assert_allclose(
+        [level, age - level, quant - level, found["scale"][0, 0]],
+        [15.14487, -0.12906, -0.04554, 5.57254],
+        rtol=2e-3,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("percent", [0, 30, 60, 80])
+@pytest.mark.parametrize("family", ["gaussian", "gamma", "poisson", "negative_binomial"])
+def test_intervals_of_cells_and_sums_hold_what_they_promise(family, percent):
+    """Whole pipeline, hyper-parameters drawn anew in each of 20 worlds: 40 sums."""
+    found = [replicate(family, simulate(family, percent / 100, s), {}) for s in range(20)]
+    cells, sums = (np.mean([one[key] for one in found]) for key in ("cells", "sums"))
+    assert 0.83 < cells < 0.97
+    assert sums > 0.75
+    fifths = np.histogram(np.concatenate([one["ranks"] for one in found]), 5, (0, 1))[0]
+    assert chisquare(fifths).pvalue > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["gaussian", "gamma", "poisson", "negative_binomial"])
+def test_mixing_agrees_with_sampling_of_the_hyperparameters(family):
+    pytest.importorskip("blackjax")
+    world = simulate(family, 0.3, 1)
+    seen = np.where(world.censored, world.limit, world.truth)
+    found = []
+    for engine in ("natural", "nuts"):
+        draws = {} if engine == "natural" else {"draws": 1000, "warmup": 400}
+        # Nuts knows no nuggets, which kernels that were not chosen bring.
+        model = CensoredGP(
+            family, kernels=RBF(), engine=engine, hyperparameters="mixed", heteroscedastic=False,
+            rank=1, engine_settings=draws, random_state=0,
+        )  # fmt: skip
+        found.append(model.fit(world.inputs, seen, censored=world.censored))
+    mixed, drawn = (model.predict_distribution(world.inputs) for model in found)
+    assert np.abs((mixed.mean - drawn.mean) / drawn.std).max() < 0.1
+    widths = [np.subtract(*reversed(each.interval(0.9))) for each in (mixed, drawn)]
+    assert np.median(widths[0] / widths[1]) == pytest.approx(1.0, abs=0.1)

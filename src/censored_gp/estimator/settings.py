@@ -29,7 +29,7 @@ CONSTRAINTS: dict[str, Any] = {
     "engine_settings": "no_validation",
     "inducing_tolerance": [Interval(Real, 0, 1, closed="left")],
     "max_inducing": [POSITIVE],
-    "hyperparameters": [StrOptions({"auto", "mixed", "fixed"})],
+    "hyperparameters": [StrOptions({"auto", "mixed", "given", "fixed"})],
     "random_state": ["random_state"],
     "progress": ["boolean", callable],
 }

@@ -59,7 +59,7 @@ def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
     """Tell whether a fit mixes over hyper-parameters: as told, or where it matters and is cheap."""
     if hyperparameters == "auto":
         return engine == "natural" and int(np.sum(~task.observations.is_missing)) <= MOST_CELLS
-    return hyperparameters == "mixed" and engine in ("natural", "nuts")
+    return hyperparameters in ("mixed", "given") and engine in ("natural", "nuts")
 
 
 class LogPrior(NamedTuple):
@@ -77,8 +77,11 @@ def level_deviation(role: str, start: LMC) -> Float[AnyArray, "B D"]:
     return np.full(np.shape(start.mean), LEVEL_SPREAD)
 
 
-def log_prior(free: Roles, start: Roles) -> LogPrior:
-    """Return the log prior of free hyper-parameters, around those that a fit starts with."""
+def log_prior(free: Roles, start: Roles, hold: bool = False) -> LogPrior:
+    """Return the log prior of free hyper-parameters, around those that a fit starts with.
+
+    If kernels and their coefficients are held, they are certain.
+    """
     vector = to_vector(free)
     places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(len(vector)), free))
     value, gradient, curvature = 0.0, np.zeros(len(vector)), np.zeros((len(vector), len(vector)))
@@ -87,15 +90,10 @@ def log_prior(free: Roles, start: Roles) -> LogPrior:
         plain = [(lmc.mean, first.mean, place.mean, level_deviation(role, first))]
         leaves = map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels))
         for parts in zip(*leaves, strict=True):
-            plain.append((*parts, np.full(np.shape(parts[0]), KERNEL_SPREAD)))
-        for here, centre, at, deviation in plain:
-            away, at = np.ravel((here - centre) / deviation), np.ravel(at)
-            value -= 0.5 * float(away @ away)
-            gradient[at] -= away / np.ravel(deviation)
-            curvature[at, at] += np.ravel(deviation) ** -2.0
+            plain.append((*parts, np.full(np.shape(parts[0]), CERTAIN if hold else KERNEL_SPREAD)))
         for a, centre, at in _amplitudes(lmc, first, place):
-            if not np.any(centre):
-                curvature[at, at] += CERTAIN**-2.0
+            if hold or not np.any(centre):
+                plain.append((a, centre, at, np.full(len(a), CERTAIN)))
                 continue
             square = float(a @ a)
             away = 0.5 * np.log(square / float(centre @ centre)) / SIZE_SPREAD
@@ -103,6 +101,11 @@ def log_prior(free: Roles, start: Roles) -> LogPrior:
             gradient[at] -= away / SIZE_SPREAD * a / square
             # Directions are uniform. A radian or so is as far as they can turn.
             curvature[at, at] += 1.0 / (SIZE_SPREAD**2 * square)
+        for here, centre, at, deviation in plain:
+            away, at = np.ravel((here - centre) / deviation), np.ravel(at)
+            value -= 0.5 * float(away @ away)
+            gradient[at] -= away / np.ravel(deviation)
+            curvature[at, at] += np.ravel(deviation) ** -2.0
     return LogPrior(value, gradient, curvature)
 
 

@@ -78,6 +78,12 @@ MOST_LEFT_OUT = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
+FEW_CELLS = 5.0
+"""With fewer cells for each hyper-parameter, many coupled outputs get a warning."""
+TOO_FEW = (
+    "the data cannot tell what outputs share from noise, and intervals may be too narrow. "
+    "coupled=False, rank=1 and heteroscedastic=False learn fewer."
+)
 MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": "The fit ran out of iterations before the bound settled; raise "
@@ -108,6 +114,8 @@ class NaturalSettings:
     points
         Design points of the hyper-parameters that predictions are mixed over, see
         `hyperparameters`; 0: the hyper-parameters have no prior and are taken for certain.
+    hold
+        With design points: whether kernels and their coefficients stay as they are.
     """
 
     max_iterations: int = 80
@@ -116,6 +124,7 @@ class NaturalSettings:
     warm_up: int = 3
     learn: bool = True
     points: int = 0
+    hold: bool = False
 
 
 class State(NamedTuple):
@@ -223,7 +232,7 @@ class Optimizer:
             value = -np.inf
         self.trace.append(value)
         if self.start is not None:
-            prior = log_prior(free, self.start)
+            prior = log_prior(free, self.start, self.settings.hold)
             value, gradient = value + prior.value, gradient + prior.gradient
         return State(self.problem, free, sites, self.jitter, found, value, gradient)
 
@@ -295,7 +304,7 @@ class Optimizer:
                 state.free, state.sites, state.evaluation, self.problem, np.asarray(self.jitter)
             )
             if self.start is not None:
-                self.information += log_prior(state.free, self.start).curvature
+                self.information += log_prior(state.free, self.start, self.settings.hold).curvature
             self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
         return self.information
@@ -462,6 +471,11 @@ class FitSchedule:
         too_many = order**2 * self.settings.points > MOST_NUMBERS
         if start is None or too_many or status in {"interrupted", "diverged"}:
             return posterior
+        cells, number = best.problem.cells, len(best.gradient)
+        if many_share(best.free) and cells < FEW_CELLS * number:
+            note = f"There are {cells:.0f} observed cells for {number} hyper-parameters: {TOO_FEW}"
+            last = self.results[-1]
+            self.results[-1] = dataclasses.replace(last, notes=(*last.notes, note))
         settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
         run = Optimizer(best.problem, settings, best.jitter, start=start)
 
@@ -479,7 +493,8 @@ class FitSchedule:
 
         own = best.free, best.sites, best.evaluation, best.problem, np.asarray(best.jitter)
         with blas_threads_for(order):
-            information, prior = fisher_information(*own), log_prior(best.free, start).curvature
+            information = fisher_information(*own)
+            prior = log_prior(best.free, start, settings.hold).curvature
             ask = lambda change: operator.attrgetter("value", "gradient")(at(change))  # noqa: E731
             root = principal_directions(best.free, information, prior, ask)
             states = [point(z) for z in standard_points(settings.points, root.shape[1])]
