@@ -33,6 +33,7 @@ from censored_gp.estimator import persistence, settings, summary, training
 from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.inference import FitResult, infer
+from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
 from censored_gp.inference.result import Progress, silent
@@ -85,6 +86,13 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Share of a kernel's variance that its inducing inputs may leave out.
     max_inducing : int
         Inducing inputs of a kernel at most.
+    hyperparameters : {"auto", "mixed", "given", "fixed"}
+        "mixed": lengthscales, couplings, levels and noise have a weak prior, and all answers are
+        mixtures over a few values of them that the data allow ("nuts" samples them). "fixed": they
+        are those of the highest bound, and taken for certain; that is faster, and intervals are
+        too narrow where exact cells are few. "given": the kernels, with the variances that outputs
+        start with, are the prior that you chose and stay as they are; levels and noise are mixed.
+        "auto": "mixed" by "natural" up to 5,000 observed cells, else "fixed".
     random_state : int, RandomState or None
         Seed of what is random: the engines "svi" and "nuts", and `sample`.
     progress : bool
@@ -134,7 +142,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     >>> empty = [False, False, True, True, False, False]
     >>> model = CensoredGP(heteroscedastic=False).fit(hours, bikes, censored=empty)
     >>> model.predict([[2.5]]).round(1)
-    array([3.6])
+    array([3.3])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = settings.CONSTRAINTS
@@ -158,6 +166,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         engine_settings: Any = None,
         inducing_tolerance: float = 1e-6,
         max_inducing: int = 256,
+        hyperparameters: str = "auto",
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
@@ -172,6 +181,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.engine_settings = engine_settings
         self.inducing_tolerance = inducing_tolerance
         self.max_inducing = max_inducing
+        self.hyperparameters = hyperparameters
         self.random_state = random_state
         self.progress = progress
 
@@ -264,6 +274,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
                 chosen = dataclasses.replace(chosen, validation=(inputs, units.apply(seen)))
+            if mixes(self.hyperparameters, self.engine, task):
+                chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
+            if self.hyperparameters == "given" and self.engine == "natural":
+                chosen = dataclasses.replace(chosen, hold=True)
             # The other engines take many times longer for a fit.
             tried = models if self.engine == "natural" else models[-1:]
             posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
@@ -457,7 +471,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             raise ValueError(f"`rows` must be a slice, a mask or positions of rows, got {rows!r}.")
         rows = places
         sites = {
-            role: Sites(*(np.asarray(part)[:, rows] for part in own))
+            role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
             for role, own in self.posterior_.sites.items()
         }
         bounds, inputs = self.units_.apply(self.training_.seen.rows(rows)), self.training_.inputs

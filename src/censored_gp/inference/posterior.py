@@ -1,8 +1,9 @@
 """The posterior over latent weights: Eq. (9), (10), (15).
 
-Engines return one of two kinds with one contract: a Gaussian over the whitened weights (``natural``
-and ``svi``) or draws of the weights (``nuts``). Both give latent moments, latent nodes (a discrete
-mixture that stands for the distribution of the parameters at each row), and joint draws.
+Engines return one of three kinds with one contract: a Gaussian over the whitened weights
+(``natural`` and ``svi``), a mixture of such over hyper-parameters (``natural``), or draws of the
+weights (``nuts``). All give latent moments, latent nodes (a discrete mixture that stands for the
+distribution of the parameters at each row), and joint draws.
 
 A Gaussian site exp(h gamma - Lambda gamma^2 / 2) stands for the likelihood of one cell. With a
 nugget gamma = f + e, with e ~ N(0, c) independent over rows. Given the sites everything is
@@ -17,22 +18,23 @@ So a nugget costs next to nothing; as a kernel (`White`) it would need an induci
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from censored_gp.likelihoods.quadrature import grid
+from censored_gp.likelihoods.quadrature import grid, shifted_grids
 from censored_gp.model.compilation import AnyArray, Inputs, Scalar, slices
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky
-from censored_gp.model.lmc import Geometry, features, geometry, left_out_covariance
+from censored_gp.model.lmc import LMC, Geometry, features, geometry, left_out_covariance
 from censored_gp.model.model import Latent, Model
 
 ByBlock = Float[AnyArray, "... N D"]
@@ -163,11 +165,14 @@ class Noise(NamedTuple):
         Standard normals for what the features leave out, by role and kernel.
     nugget
         Standard normals for the nuggets, by role.
+    order
+        Of a mixture, the order in which draws of its components are returned.
     """
 
     weights: Mapping[str, AnyArray]
     rest: Mapping[str, tuple[Float[AnyArray, "S B N R"], ...]]
     nugget: Mapping[str, Float[AnyArray, "S B N D"]]
+    order: Int[AnyArray, "S"] | None = None
 
 
 class Posterior(eqx.Module):
@@ -249,16 +254,21 @@ class Posterior(eqx.Module):
         With a nugget q may be wide, and the likelihood of the cell itself far from Gaussian. Such
         training cells have the nodes of their cavity, to be reweighted by their likelihood.
         """
-        roles, priors = list(self.model.priors), self.model.priors.values()
+        priors = self.model.priors.values()
         varying = tuple(lmc.varies for lmc in priors)
         evenly = any(lmc.nugget is not None for lmc in priors)
         points, mass = grid(varying, PREDICTION_NODES[sum(varying)], evenly)
+        return self._nodes_at(points, inputs, sites), jnp.asarray(mass)
+
+    def _nodes_at(
+        self, points: Float[AnyArray, "S J"], inputs: Inputs, sites: TrainingSites | None
+    ) -> Latent:
+        """Return latent values at standardised nodes of the roles."""
         mean, variance = self.latent(inputs, sites, cavity=True)
-        values = {
+        return {
             role: mean[role] + points[:, i, None, None] * jnp.sqrt(variance[role])
-            for i, role in enumerate(roles)
+            for i, role in enumerate(self.model.priors)
         }
-        return values, jnp.asarray(mass)
 
     def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
         """Make the random numbers for ``count`` draws at ``rows`` rows.
@@ -338,12 +348,19 @@ class Posterior(eqx.Module):
 
 
 class DrawnPosterior(Posterior):
-    """Fitted hyper-parameters with S draws of the weights; the Gaussian part is their moments."""
+    """S draws of the weights, and of the hyper-parameters if these were sampled as well.
+
+    Its Gaussian part has the moments of the weights. What the features leave out is drawn by the
+    hyper-parameters of the mode.
+    """
 
     draws: dict[str, Float[Array, "S B W"]] = eqx.field(default_factory=dict)
+    priors: dict[str, LMC] = eqx.field(default_factory=dict)
 
     @classmethod
-    def from_chains(cls, fitted: Posterior, weights: Drawn) -> DrawnPosterior:
+    def from_chains(
+        cls, fitted: Posterior, weights: Drawn, priors: dict[str, LMC] | None = None
+    ) -> DrawnPosterior:
         """Return the draws (chains, draws, B, W) of all chains one after the other."""
         draws, moments = {}, {}
         for role, by_chain in weights.items():
@@ -352,7 +369,19 @@ class DrawnPosterior(Posterior):
             centred = draws[role] - mean
             covariance = np.einsum("sbw,sbu->bwu", centred, centred) / len(centred)
             moments[role] = Weights(mean, covariance)
-        return cls(fitted.model, fitted.inducing, moments, fitted.jitter, draws=draws)
+        joined = jax.tree.map(lambda a: np.reshape(a, (-1, *np.shape(a)[2:])), priors or {})
+        own = fitted.model, fitted.inducing, moments, fitted.jitter
+        return cls(*own, draws=draws, priors=joined)
+
+    def latent(
+        self, inputs: Inputs, sites: TrainingSites | None = None, cavity: bool = False
+    ) -> tuple[Latent, Latent]:
+        """Return means and variances of the latent parameters at the inputs."""
+        if not self.priors:
+            return super().latent(inputs, sites, cavity)
+        values, _ = self.nodes(inputs)
+        mean, variance = ({r: f(v, axis=0) for r, v in values.items()} for f in (jnp.mean, jnp.var))
+        return mean, variance
 
     def nodes(
         self, inputs: Inputs, sites: TrainingSites | None = None
@@ -361,14 +390,35 @@ class DrawnPosterior(Posterior):
 
         A node is about one row at a time, so what the features leave out need not be joint.
         """
-        draws = {role: jnp.asarray(drawn) for role, drawn in self.draws.items()}
-        count, rest = len(next(iter(draws.values()))), {}
-        for role, key in zip(draws, jax.random.split(jax.random.key(0), len(draws)), strict=True):
+        count, rest = len(next(iter(self.draws.values()))), {}
+        keys = jax.random.split(jax.random.key(0), len(self.draws))
+        for role, key in zip(self.draws, keys, strict=True):
             left_out = self._geometry(role, inputs).left_out
             rest[role] = jnp.sqrt(left_out) * jax.random.normal(key, (count, *left_out.shape))
-        # This engine knows no nuggets.
-        latent = self._functions((draws, rest, {}), inputs, count, {})
-        return latent, jnp.full(count, 1.0 / count)
+        return self._at(np.arange(count), rest, inputs), jnp.full(count, 1.0 / count)
+
+    def draw(
+        self, noise: Noise, inputs: Inputs, count: int, sites: TrainingSites | None = None
+    ) -> Latent:
+        """Return the latent parameters of the draws that were picked."""
+        rest = {role: self._left_out(role, inputs, normals) for role, normals in noise.rest.items()}
+        return self._at(next(iter(noise.weights.values())), rest, inputs)
+
+    def _at(self, chosen: Int[AnyArray, "K"], rest: Drawn, inputs: Inputs) -> Latent:
+        """Return the latent parameters of some draws. This engine knows no nuggets."""
+        weights = self._drawn_weights(dict.fromkeys(self.draws, chosen))
+        if not self.priors:
+            return self._functions((weights, rest, {}), inputs, len(chosen), {})
+        priors = jax.tree.map(lambda drawn: jnp.asarray(drawn)[chosen], self.priors)
+
+        def one(part: Any) -> Latent:
+            priors, *others = part
+            model = dataclasses.replace(self.model, priors=priors)
+            own = jax.tree.map(lambda a: a[None], others)
+            q = Posterior(model, self.inducing, {}, self.jitter)
+            return jax.tree.map(lambda a: a[0], q._functions((*own, {}), inputs, 1, {}))
+
+        return jax.lax.map(one, (priors, weights, dict(rest)))
 
     def _weight_noise(self, random: np.random.Generator, count: int) -> dict[str, AnyArray]:
         """Pick draws at random, the same for all roles: these are dependent.
@@ -382,3 +432,81 @@ class DrawnPosterior(Posterior):
     def _drawn_weights(self, noise: Mapping[str, AnyArray]) -> Drawn:
         """Return the draws that were picked."""
         return {role: jnp.asarray(drawn)[noise[role]] for role, drawn in self.draws.items()}
+
+
+class MixedPosterior(Posterior):
+    """An even mixture of Gaussian posteriors, at K design points of the hyper-parameters.
+
+    Its own hyper-parameters and weights are those of the mode. Sites have K as leading axis.
+    """
+
+    priors: dict[str, LMC] = eqx.field(default_factory=dict)
+    mixed_weights: dict[str, Weights] = eqx.field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """The number of design points."""
+        return len(next(iter(self.priors.values())).mean)
+
+    def _over(self, ask: Callable[..., Any], sites: TrainingSites | None, *others: Any) -> Any:
+        """Call a function of the posterior and sites at every point, and of others' parts."""
+
+        def at(part: Any) -> Any:
+            priors, weights, own, *rest = part
+            model = dataclasses.replace(self.model, priors=priors)
+            return ask(Posterior(model, self.inducing, weights, self.jitter), own, *rest)
+
+        return jax.lax.map(at, (self.priors, self.mixed_weights, dict(sites or {}), *others))
+
+    def latent(
+        self, inputs: Inputs, sites: TrainingSites | None = None, cavity: bool = False
+    ) -> tuple[Latent, Latent]:
+        """Return means and variances of the mixture, by the laws of total mean and variance."""
+        return self._moments(self._over(lambda q, own: q.latent(inputs, own, cavity), sites))
+
+    def components(
+        self, role: str, inputs: Inputs
+    ) -> tuple[Float[Array, "Q N O"], Float[Array, "Q N O"]]:
+        """Return means and variances of each kernel's share of gamma - m."""
+        return self._moments(self._over(lambda q, _: q.components(role, inputs), None))
+
+    def _moments(self, found: tuple[Any, Any]) -> tuple[Any, Any]:
+        mean = jax.tree.map(lambda m: jnp.mean(m, axis=0), found[0])
+        return mean, jax.tree.map(lambda m, v: jnp.mean(v, axis=0) + jnp.var(m, axis=0), *found)
+
+    def nodes(
+        self, inputs: Inputs, sites: TrainingSites | None = None
+    ) -> tuple[Latent, Float[Array, "S"]]:
+        """Return the nodes of all points: few of each, but at other places."""
+        varying = tuple(lmc.varies for lmc in self.model.priors.values())
+        evenly = any(lmc.nugget is not None for lmc in self.model.priors.values())
+        points, mass = shifted_grids(varying, self.count, evenly)
+
+        def ask(q: Posterior, own: TrainingSites, points: Float[Array, "S J"]) -> Latent:
+            return q._nodes_at(points, inputs, own)
+
+        found = self._over(ask, sites, jnp.asarray(points))
+        values = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
+        return values, jnp.asarray(mass).reshape(-1) / self.count
+
+    def noise(self, random: np.random.Generator, rows: int, count: int) -> Noise:
+        """Make the random numbers: of every point equally many draws, in random order."""
+        each = -(-count // self.count)
+        order = random.permutation(self.count * each)[:count]
+        return super().noise(random, rows, self.count * each)._replace(order=order)
+
+    def draw(
+        self, noise: Noise, inputs: Inputs, count: int, sites: TrainingSites | None = None
+    ) -> Latent:
+        """Draw the latent parameters jointly; what the features leave out is as at the mode."""
+        each = -(-count // self.count)
+        rest = {role: self._left_out(role, inputs, normals) for role, normals in noise.rest.items()}
+        split = lambda a: jnp.asarray(a).reshape(self.count, each, *np.shape(a)[1:])  # noqa: E731
+        parts = jax.tree.map(split, (dict(noise.weights), rest, dict(noise.nugget)))
+
+        def ask(q: Posterior, own: TrainingSites, parts: tuple[Drawn, Drawn, Drawn]) -> Latent:
+            drawn = q._drawn_weights(parts[0])
+            return q._functions((drawn, *parts[1:]), inputs, each, own)
+
+        found = self._over(ask, sites, parts)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[noise.order], found)

@@ -32,6 +32,8 @@ from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, solve_lower
 
+Where = tuple[InducingInputs, Inputs, Scalar]
+"""The inducing inputs of a role, the inputs of some rows, and the jitter."""
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
 
 

@@ -501,7 +501,8 @@ class Prediction:
         size = rows.stop - rows.start
         room = bucket(size, of) - size
         sites = jax.tree.map(
-            lambda a: np.pad(np.asarray(a)[:, rows], ((0, 0), (0, room), (0, 0))), self._sites
+            lambda a: np.pad(a[..., rows, :], [(0, 0)] * (np.ndim(a) - 2) + [(0, room), (0, 0)]),
+            self._sites,
         )
         return pad(self._inputs[rows], room), sites
 
