@@ -13,6 +13,7 @@ of natural's Gaussian: a change of variables that leaves the target as it is, bu
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -103,7 +104,7 @@ class Hyper(eqx.Module):
     mode: Roles
     deviation: Roles
     start: Roles
-    where: dict[str, Where]
+    where: Mapping[str, Where]
 
     def free(self, position: Roles) -> Roles:
         """Return theta in free form."""
