@@ -51,7 +51,7 @@ def test_gradient_of_the_log_prior_is_its_derivative():
         slope = (ends[0].value - ends[1].value) / (2 * step)
         assert found.gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-7)
     assert found.value < log_prior(start, start).value == 0.0
-    assert np.all(np.linalg.eigvalsh(found.curvature) > 0)
+    assert np.all(found.curvature > 0)
 
 
 def test_sizes_move_by_factors_and_rotations_change_no_covariance():
