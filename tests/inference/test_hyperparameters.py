@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -97,18 +96,17 @@ def test_a_mixture_of_one_posterior_is_that_posterior(fitted):
     stacked = jax.tree.map(lambda a: np.stack([a] * 4), (mode.model.priors, mode.weights))
     own = mode.model, mode.inducing, mode.weights, mode.jitter, {}
     same, new = MixedPosterior(*own, *stacked), task.inputs[:7] + 0.3
-    mean, variance = eqx.filter_jit(MixedPosterior.latent)(same, new)
-    own_mean, own_variance = eqx.filter_jit(Posterior.latent)(mode, new)
+    mean, variance = MixedPosterior.latent(same, new)
+    own_mean, own_variance = Posterior.latent(mode, new)
     np.testing.assert_allclose(mean["mean"], own_mean["mean"], atol=1e-9)
     np.testing.assert_allclose(variance["mean"], own_variance["mean"], atol=1e-9)
-    nodes, mass = eqx.filter_jit(MixedPosterior.nodes)(same, new)
+    nodes, mass = MixedPosterior.nodes(same, new)
     assert float(mass.sum()) == pytest.approx(1.0)
     centre = np.einsum("s,sno->no", mass, nodes["mean"])
     np.testing.assert_allclose(centre, own_mean["mean"], atol=1e-3)
     spread = np.einsum("s,sno->no", mass, (nodes["mean"] - centre) ** 2)
     np.testing.assert_allclose(spread, own_variance["mean"], rtol=0.01)
-    noise = same.noise(np.random.default_rng(0), len(new), 4000)
-    drawn = eqx.filter_jit(MixedPosterior.draw)(same, noise, new, 4000)["mean"][:, :, 0]
+    drawn = same.draw(np.random.default_rng(0), new, 4000)["mean"][:, :, 0]
     np.testing.assert_allclose(drawn.mean(axis=0), own_mean["mean"][:, 0], atol=0.03)
     np.testing.assert_allclose(drawn.std(axis=0), np.sqrt(own_variance["mean"][:, 0]), rtol=0.06)
 
@@ -120,13 +118,12 @@ def test_moments_and_draws_of_a_mixture_are_those_of_its_parts(fitted):
         priors, weights = jax.tree.map(lambda a, k=k: a[k], (mixed.priors, mixed.mixed_weights))
         model = dataclasses.replace(mixed.model, priors=priors)
         own = Posterior(model, mixed.inducing, weights, mixed.jitter)
-        parts.append(eqx.filter_jit(Posterior.latent)(own, task.inputs))
+        parts.append(Posterior.latent(own, task.inputs))
     means, variances = (np.stack([part[i]["mean"] for part in parts]) for i in (0, 1))
-    mean, variance = eqx.filter_jit(MixedPosterior.latent)(mixed, task.inputs)
+    mean, variance = MixedPosterior.latent(mixed, task.inputs)
     np.testing.assert_allclose(mean["mean"], means.mean(axis=0))
     np.testing.assert_allclose(variance["mean"], variances.mean(axis=0) + means.var(axis=0))
-    noise = mixed.noise(np.random.default_rng(0), len(task.inputs), 4001)
-    drawn = eqx.filter_jit(MixedPosterior.draw)(mixed, noise, task.inputs, 4001)["mean"]
+    drawn = mixed.draw(np.random.default_rng(0), task.inputs, 4001)["mean"]
     assert drawn.shape == (4001, *np.shape(mean["mean"]))
     error = (drawn.mean(axis=0) - mean["mean"]) / np.sqrt(variance["mean"] / 4001)
     assert np.abs(error).max() < 5

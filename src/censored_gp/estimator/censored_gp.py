@@ -35,8 +35,9 @@ from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.inference import FitResult, infer
 from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.model_search import best_fit
-from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
+from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Progress, silent
+from censored_gp.inference.sites import Sites, TrainingSites
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models, with_kernels

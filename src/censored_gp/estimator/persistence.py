@@ -35,14 +35,9 @@ from censored_gp.data.observations import Observations
 from censored_gp.data.tables import Table
 from censored_gp.estimator.settings import changed_settings
 from censored_gp.estimator.training import TrainingData
-from censored_gp.inference.posterior import (
-    DrawnPosterior,
-    MixedPosterior,
-    Posterior,
-    Sites,
-    Weights,
-)
+from censored_gp.inference.posterior import DrawnPosterior, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult
+from censored_gp.inference.sites import Sites, Weights
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.links import Link

@@ -39,8 +39,9 @@ from censored_gp.inference.hyperparameters import (
     standard_points,
 )
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
-from censored_gp.inference.posterior import MixedPosterior, Posterior, Sites
+from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Progress, Task
+from censored_gp.inference.sites import Sites
 from censored_gp.model.compilation import blas_threads_for
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model

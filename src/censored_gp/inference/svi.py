@@ -26,8 +26,9 @@ from jaxtyping import Array, Float, Key
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import Nodes, Roles, Terms, elbo, log_likelihood_at, quadrature
-from censored_gp.inference.posterior import Latent, Posterior, Weights, flat
+from censored_gp.inference.posterior import Latent, Posterior, flat
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.inference.sites import Weights
 from censored_gp.model.compilation import blas_threads_for, compiled_to_run_long
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_of_product, solve_lower
@@ -283,11 +284,11 @@ def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterio
 
 @compiled_to_run_long
 def held_out_score(
-    posterior: Posterior, inputs: Float[Array, "V C"], terms: tuple[Terms, ...], key: Key[Array, ""]
+    priors: Roles, moments: tuple[Latent, Latent], terms: tuple[Terms, ...], key: Key[Array, ""]
 ) -> Float[Array, ""]:
     """Return the log density of held-out cells, -NLPD, as a mixture over samples of q."""
-    mean, variance = posterior.latent(inputs)
-    nodes, total = samples(posterior.model.priors, terms, key, VALIDATION_SAMPLES), jnp.zeros(())
+    mean, variance = moments
+    nodes, total = samples(priors, terms, key, VALIDATION_SAMPLES), jnp.zeros(())
     for part in terms:
         logs = log_likelihood_at(part, part.gather(mean), part.gather(variance), nodes(part)[0])
         mixed = jax.scipy.special.logsumexp(logs, axis=1) - np.log(VALIDATION_SAMPLES)
@@ -367,7 +368,9 @@ class Run:
         posterior = to_posterior(self.task, self.parameters, self.shared)
         held_out = dataclasses.replace(self.task, observations=observations, held_out=None)
         # The same samples at every check, so that scores differ by the parameters only.
-        return float(held_out_score(posterior, jnp.asarray(inputs), held_out.terms, self.score_key))
+        moments = posterior.latent(inputs)
+        own = posterior.model.priors, moments, held_out.terms, self.score_key
+        return float(held_out_score(*own))
 
 
 def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, FitResult]:

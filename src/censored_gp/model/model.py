@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,7 +31,7 @@ from censored_gp.model.compilation import Rows, in_float64
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
 from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
 
-Latent = dict[str, Float[Array, "... N O"]]
+Latent = dict[str, Any]
 """Latent values by role, the outputs of all blocks side by side."""
 MOST_LATENT = 3
 """A kernel has at most this many latent functions where no rank was chosen."""
@@ -182,7 +182,7 @@ def _draw_role(
 ) -> Float[Array, "N D"]:
     """Draw the parameter functions of one role at the inputs."""
     if not lmc.varies:
-        return lmc.constant(len(inputs))
+        return jnp.asarray(lmc.constant(len(inputs)))
     phi, _ = features(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
     loading = loadings(lmc, inducing)
     weights = jax.random.normal(key, (loading.shape[0], *loading.shape[2:]))
