@@ -288,9 +288,13 @@ class DrawnPosterior(Posterior):
         They are the same for all roles, as these are dependent. No draw is picked again before
         every other one has been.
         """
+        return self._at(random, self._pick(random, count), inputs)
+
+    def _pick(self, random: np.random.Generator, count: int) -> Int[np.ndarray, "K"]:
+        """Return which draws are taken."""
         number = len(next(iter(self.draws.values())))
         rounds = [random.permutation(number) for _ in range(1 + count // number)]
-        return self._at(random, np.concatenate(rounds)[:count], inputs)
+        return np.concatenate(rounds)[:count]
 
     def _at(
         self, random: np.random.Generator, chosen: Int[np.ndarray, "K"], inputs: Rows
