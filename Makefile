@@ -6,7 +6,7 @@ READY := .venv/.ready
 QUICK_TO_COMPILE := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint format docs screenshot bench clean
+.PHONY: help setup demo test slow fuzz oracles oldest newest install lint format docs screenshot bench clean
 
 help:  ## Say what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */  make \1\t/' | expand -t 16
@@ -35,6 +35,37 @@ test: $(READY) lint docs  ## All checks: lint, types, tests, docs
 slow: $(READY)  ## The tests that take long
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m slow
 
+fuzz: $(READY)  ## Try 10,000 random tables, bounds, kernels, queries, files and command lines
+	$(BIN)/python -m pytest tests/fuzz --cases 10000 --hypothesis-show-statistics
+
+oracles: $(READY)  ## Compare with scipy, mpmath, lifelines, statsmodels, scikit-learn, GPflow, R
+	$(BIN)/python -m pip install --quiet --group oracles
+	PYTHONPATH=tests:. $(BIN)/python -m oracles
+
+# What must pass with the oldest allowed and the newest releases of all that we depend on.
+SUBSET ?= tests/contracts tests/data tests/estimator tests/cli
+oldest: .venv-oldest/.ready  ## Tests with the oldest allowed release of every dependency
+	.venv-oldest/bin/python -W ignore -m pytest -W ignore $(SUBSET)
+
+newest: .venv-newest/.ready  ## Tests with the newest release of every dependency
+	.venv-newest/bin/python -m pytest $(SUBSET)
+
+.venv-%/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-$*
+	.venv-$*/bin/python -m pip install --quiet "pip>=25.1"
+	$(PYTHON) tests/support/oldest.py $* > .venv-$*/constraints.txt
+	.venv-$*/bin/python -m pip install --quiet --upgrade --constraint .venv-$*/constraints.txt \
+		--editable ".[all]" --group test
+	@touch $@
+
+install: $(READY)  ## Install the wheel and the sdist into clean environments, and run the demo
+	rm -rf dist && $(BIN)/python -m pip install --quiet build && $(BIN)/python -m build --outdir dist .
+	@for file in dist/*.whl dist/*.tar.gz; do echo "== $$file"; rm -rf .venv-install; \
+		$(PYTHON) -m venv .venv-install \
+		&& .venv-install/bin/python -m pip install --quiet "$$file[plot]" \
+		&& (cd .venv-install && bin/censored-gp demo --days 15 --figure demo.png && test -s demo.png) \
+		|| exit 1; done
+
 lint: $(READY)  ## Style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -55,4 +86,4 @@ bench: $(READY)  ## Run every benchmark
 	@for name in speed lost_demand real_data; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:  ## Remove what make has made
-	rm -rf .venv site out .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* dist site out .pytest_cache .ruff_cache

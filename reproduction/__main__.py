@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reproduction import areas, engines, new_york, synthetic
+from reproduction import areas, engines, fresh_retail, new_york, synthetic
 from reproduction.figures import draw_all
 from reproduction.page import write_page
 from reproduction.study import Settings, Study, complete
@@ -46,15 +46,19 @@ TARGETS: dict[str, tuple[str, int, Callable[[int], Wanted]]] = {
         new_york.DRAWS,
         lambda draws: [(new_york.STUDY, new_york.downloaded_runs(draws))],
     ),
+    "fleet": ("FreshRetailNet-50K, a model for each store; not part of `all`", 1, lambda draws: []),
     "page": ("the page alone, from the runs that are there", 1, lambda draws: []),
 }
 """What each target is, its draws, and its runs of so many draws."""
-NOT_IN_ALL = ("stations", "page")
+NOT_IN_ALL = ("stations", "fleet", "page")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit code, 1 if a run failed."""
     chosen = _parser().parse_args(arguments)
+    if chosen.target == "fleet":
+        print(fresh_retail.run(chosen.folder, chosen.stores, chosen.jobs))
+        return 0
     targets = [name for name in TARGETS if name not in NOT_IN_ALL]
     failed = []
     for target in targets if chosen.target == "all" else [chosen.target]:
@@ -83,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")
     parser.add_argument("--jobs", type=_positive, help="worker processes; one per core")
+    parser.add_argument("--stores", type=_positive, help="of the fleet: so many stores; all")
     parser.add_argument(
         "--only", type=_setting, action="append", default=[], metavar="COLUMN=VALUE",
         help="runs with this setting, as in the CSV files: station=3711",

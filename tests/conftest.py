@@ -17,6 +17,13 @@ if BESIDE.is_dir():
     os.environ.setdefault("CENSORED_GP_DATA", str(BESIDE))
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--tries", type=int, default=34, help="random moments of each test that presses Ctrl-C"
+    )
+    parser.addoption("--cases", type=int, default=300, help="cases that the fuzz tests try")
+
+
 @pytest.fixture(autouse=True)
 def float64():
     """Low layers assume double precision; the package never switches it on for its host."""

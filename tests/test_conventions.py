@@ -22,6 +22,7 @@ LAYERS = (
 
 OPTIONAL = (
     *("matplotlib", "altair", "vl_convert", "jinja2", "blackjax", "pooch", "pandas", "polars"),
+    *("dask", "distributed"),
 )
 
 # Every public name, as the package itself loads nothing until it is asked for something.

@@ -1,7 +1,7 @@
 """The examples in the docstrings run; every name of the public API has one.
 
 Examples of a fitted model share one: six rows of one output, of which two reach a capacity. They
-find it as `model`.
+find it as `model`. Its hyper-parameters are fixed.
 """
 
 import doctest
@@ -40,7 +40,7 @@ def modules():
 @pytest.fixture(scope="module")
 def model():
     X, y = [[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1]
-    return CGP().fit(X, y, capacity=3)
+    return CGP(hyperparameters="fixed").fit(X, y, capacity=3)
 
 
 @pytest.mark.parametrize("name", modules())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from censored_gp.datasets import simulated as simulate
     from censored_gp.estimator.analysis.compare import compare
     from censored_gp.estimator.censored_gp import CensoredGP
+    from censored_gp.estimator.fleet import Fleet, fit_many, group_outputs
     from censored_gp.estimator.presets import CGP, HCGP, HMOCGP, MOCGP, MONCGP, NCGP, load
     from censored_gp.prediction import metrics
     from censored_gp.prediction.predictive import Prediction
@@ -33,11 +34,14 @@ __all__ = [
     "NCGP",
     "CensoredGP",
     "DataError",
+    "Fleet",
     "Observations",
     "Prediction",
     "__version__",
     "compare",
     "datasets",
+    "fit_many",
+    "group_outputs",
     "kernels",
     "likelihoods",
     "load",
@@ -67,6 +71,10 @@ def __getattr__(name: str) -> Any:
         from censored_gp.prediction.predictive import Prediction as found
     elif name == "compare":
         from censored_gp.estimator.analysis.compare import compare as found
+    elif name in ("Fleet", "fit_many", "group_outputs"):
+        from censored_gp.estimator import fleet
+
+        found = getattr(fleet, name)
     elif name in __all__:
         from censored_gp.estimator import presets
 

@@ -1,6 +1,7 @@
 """The commands from end to end, on one small table and one model fitted to it."""
 
 import csv
+import dataclasses
 import json
 import types
 
@@ -315,7 +316,24 @@ def test_an_interrupted_fit_saves_nothing(here, run, monkeypatch, by_signal):
     monkeypatch.setattr(CensoredGP, "fit", fit)
     result = run("fit bikes.csv --load bikes.cgp --save x.cgp")
     assert result.exit_code == 130
+    assert not list(here.glob("x*"))
+
+
+def test_an_interrupted_fit_keeps_the_best_so_far_beside_its_place(here, run, monkeypatch):
+    fitted = censored_gp.load("bikes.cgp")
+
+    def fit(self, *_, **__):
+        vars(self).update(vars(fitted))
+        self.report_ = dataclasses.replace(fitted.report_, status="interrupted")
+        return self
+
+    monkeypatch.setattr(CensoredGP, "fit", fit)
+    result = run("fit bikes.csv --load bikes.cgp --save x.cgp")
+    assert result.exit_code == 130
+    assert "x.interrupted.cgp" in result.stderr
     assert not (here / "x.cgp").exists()
+    assert censored_gp.load("x.interrupted.cgp").report_.status == "interrupted"
+    (here / "x.interrupted.cgp").unlink()
 
 
 @pytest.mark.parametrize(
@@ -387,3 +405,26 @@ def test_a_model_saved_by_a_command_answers_pandas_users_with_frames(here):
     answers = [model.impute(), model.forecast(2, inputs=new), model.predict(new)]
     assert all(isinstance(answer, pd.DataFrame) for answer in answers)
     assert answers[0]["time"].dtype.kind == "M"
+
+
+def test_fleet_fits_a_model_to_each_group(here, run):
+    rows = arrow_csv.read_csv("bikes.csv")
+    both = [rows.append_column("city", pa.array([name] * len(rows))) for name in ("ribe", "aarhus")]
+    (here / "cities").mkdir()
+    for name, part in zip("ab", both, strict=True):
+        parquet.write_table(part, here / "cities" / f"{name}.parquet")
+    line = "--by city --outputs station_1,station_2 --time time --inputs rain --model mocgp "
+    line += "--censored station_1_empty,station_2_empty --jobs 1 --periods 2 --save "
+    result = succeeded(run(f"fleet cities {line} fleet"))
+    assert "2 groups in fleet" in result.stderr
+    found = parquet.read_table(here / "fleet" / "imputed")
+    imputed = censored_gp.load("bikes.cgp").impute()["station_1"]
+    cells = found.filter(pa.compute.field("output") == "station_1")
+    of_one = cells.filter(pa.compute.field("city") == "ribe")["value"].to_numpy()
+    flags = np.array([row["station_1_empty"] == "True" for row in table(here / "bikes.csv")])
+    assert of_one == pytest.approx(np.asarray(imputed)[flags])
+    arrow_csv.write_csv(pa.concat_tables(both), here / "cities.csv")
+    succeeded(run(f"fleet cities.csv {line} again --where city=ribe"))
+    assert set(parquet.read_table(here / "again" / "summary")["city"].to_pylist()) == {"ribe"}
+    assert "--by" in run("fleet cities --outputs station_1 --time time --save x").stderr
+    assert run(f"fleet cities {line} fleet --probability 0.8").exit_code == 2

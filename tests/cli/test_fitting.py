@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from censored_gp.cli.fitting import _arguments, _columns, _likelihood, _unfitted, where_pairs
+from censored_gp.cli.fitting import _likelihood, fit_arguments, unfitted, where_pairs
 from censored_gp.cli.options import FitOptions, ModelName, Side
+from censored_gp.data.layout import columns_used
 
 NAMES = ["t", "a", "b", "a_full", "b_full", "docks", "x,y", "16"]
 SOURCE = SimpleNamespace(name="t.csv", header=lambda: NAMES)
@@ -14,7 +15,7 @@ SOURCE = SimpleNamespace(name="t.csv", header=lambda: NAMES)
 
 def arguments(**options):
     given = {k: [v] if k not in ("time", "by", "side") else v for k, v in options.items()}
-    return _arguments(FitOptions(**({"outputs": ["a,b"], "time": "t"} | given)), SOURCE)
+    return fit_arguments(FitOptions(**({"outputs": ["a,b"], "time": "t"} | given)), SOURCE)
 
 
 def test_names_are_separated_by_commas_unless_a_column_has_one():
@@ -61,10 +62,10 @@ def test_what_is_not_understood_is_refused(options, option):
 
 
 def test_only_the_columns_that_are_named_are_read():
-    found = _columns(arguments(censored="a=a_full", capacity="docks", inputs="x,y"), NAMES)
+    found = columns_used(arguments(censored="a=a_full", capacity="docks", inputs="x,y"), NAMES)
     assert set(found) == {"t", "a", "b", "a_full", "docks", "x,y"}
     bounds = arguments(outputs="c", lower="a", upper="b")
-    assert set(_columns(bounds, NAMES)) == {"t", "a", "b"}
+    assert set(columns_used(bounds, NAMES)) == {"t", "a", "b"}
 
 
 def test_likelihoods_are_one_for_all_or_by_output():
@@ -76,7 +77,7 @@ def test_likelihoods_are_one_for_all_or_by_output():
 
 
 def test_options_describe_the_model():
-    model = _unfitted(FitOptions(model=ModelName.cgp, likelihood="a=poisson", seed=3, iterations=5))
+    model = unfitted(FitOptions(model=ModelName.cgp, likelihood="a=poisson", seed=3, iterations=5))
     assert (model.coupled, model.heteroscedastic, model.use_censoring) == (False, False, True)
     assert (model.likelihood, model.random_state, model.max_iterations) == ({"a": "poisson"}, 3, 5)
 

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
 )
 
-from censored_gp import CensoredGP, Observations, Prediction
+from censored_gp import MOCGP, CensoredGP, Observations, Prediction
 from censored_gp.estimator import censored_gp
 from censored_gp.kernels import RBF, Matern32, Periodic
 from censored_gp.likelihoods import Gaussian
@@ -467,3 +467,19 @@ def test_draws_from_the_prior_have_its_variance():
     noise = float(np.exp(2 * np.asarray(priors["scale"].mean)[0, 0]))
     np.testing.assert_allclose(drawn.var(axis=0).mean(), scale**2 * (latent + noise), rtol=0.4)
     assert np.array_equal(drawn[:3], model.sample_prior(X, 3, random_state=1))
+
+
+def test_a_fit_goes_on_from_a_fitted_model():
+    """Few more steps, to the same place; a model of something else is refused."""
+    rng = np.random.default_rng(0)
+    X = np.linspace(0.0, 10.0, 48)[:, None]
+    y = np.sin(X) + 0.3 * rng.normal(size=(48, 2))
+    before = MOCGP("gaussian", random_state=0).fit(X[:44], y[:44])
+    fresh = MOCGP("gaussian", random_state=0).fit(X, y)
+    further = MOCGP("gaussian", random_state=0).fit(X, y, start=before)
+    assert further.elbo_ == pytest.approx(fresh.elbo_, abs=0.5)
+    assert len(further.report_.trace) < len(fresh.report_.trace)
+    with pytest.raises(ValueError, match="outputs"):
+        MOCGP("gaussian").fit(X, y[:, 0], start=before)
+    with pytest.raises(NotFittedError):
+        MOCGP("gaussian").fit(X, y, start=MOCGP("gaussian"))

@@ -248,7 +248,7 @@ def test_what_a_model_fixes_is_told_by_its_own_name():
 def autumn():
     """A long table with an hour that comes twice, of one output."""
     times = pd.date_range("2024-10-27", periods=6, freq="h", tz="Europe/Berlin")
-    return pd.DataFrame({"t": times, "s": "a", "y": np.arange(6.0)})
+    return pd.DataFrame({"t": times, "s": "a", "y": np.arange(6.0) ** 2})
 
 
 def test_values_of_a_doubled_hour_stay_apart():

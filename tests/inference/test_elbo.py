@@ -11,7 +11,7 @@ import pytest
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference import elbo as elbo_module
-from censored_gp.inference import tables
+from censored_gp.inference import lookup
 from censored_gp.inference.elbo import (
     collect_terms,
     elbo,
@@ -22,7 +22,8 @@ from censored_gp.inference.elbo import (
 )
 from censored_gp.inference.fisher import from_vector, to_vector
 from censored_gp.inference.natural import mix_sites, starting_sites
-from censored_gp.inference.posterior import Posterior, Sites
+from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.sites import Sites
 from censored_gp.kernels import RBF, White
 from censored_gp.likelihoods import Gamma, Gaussian, LogNormal, NegativeBinomial, Poisson
 from censored_gp.likelihoods.quadrature import NODES
@@ -202,7 +203,7 @@ def test_bound_and_marginals_are_the_textbooks(case):
     fitted = Posterior(task.model, problem.inducing, found.weights, JITTER)
     rows = len(task.inputs)
     seen = {role: Sites(*(part[:, :rows] for part in own)) for role, own in sites.items()}
-    mean, variance = eqx.filter_jit(Posterior.latent)(fitted, task.inputs, seen)
+    mean, variance = Posterior.latent(fitted, task.inputs, seen)
     for role, (true_mean, true_variance) in moments.items():
         np.testing.assert_allclose(mean[role], true_mean, atol=1e-6)
         np.testing.assert_allclose(variance[role], true_variance, atol=1e-6)
@@ -303,7 +304,7 @@ TWINS = {
 def test_tables_are_the_dense_twin(case, sparse, monkeypatch):
     """The bound, its gradient, q and the next sites, with tables dense or sparse, in few passes."""
     if sparse:
-        monkeypatch.setattr(tables, "SPARSE", 0)
+        monkeypatch.setattr(lookup, "SPARSE", 0)
         monkeypatch.setattr(elbo_module, "CELLS_AT_A_TIME", 14)
         monkeypatch.setattr(elbo_module, "LEAST_ROWS", 7)
     task = TWINS[case]()
@@ -323,8 +324,8 @@ def test_rows_rounded_to_a_grid_are_close(monkeypatch):
     """Distinct inputs beyond a number are rounded; the bound moves by little."""
     task = small.scattered(rows=60)
     free, exact = small.free_parameters(task), task.problem(task.model)
-    monkeypatch.setattr(tables, "MOST_DISTINCT", 50)
-    monkeypatch.setattr(tables, "STEPS", 1)
+    monkeypatch.setattr(lookup, "MOST_DISTINCT", 50)
+    monkeypatch.setattr(lookup, "STEPS", 1)
     rounded = task.problem(task.model)
     assert len(np.unique(rounded.lookups["mean"][0].index)) < 60
     bounds = [settle(free, problem)[0].elbo for problem in (exact, rounded)]

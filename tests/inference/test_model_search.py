@@ -11,8 +11,9 @@ from scipy.stats import multivariate_normal
 from censored_gp.inference import model_search, natural
 from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import Posterior, Sites
+from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.inference.sites import Sites
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import Gaussian
 from censored_gp.model.lmc import from_free, grams

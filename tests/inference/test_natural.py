@@ -11,7 +11,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from censored_gp.inference import elbo, natural, tables
+from censored_gp.inference import elbo, lookup, natural
 from censored_gp.inference.natural import NaturalSettings, Optimizer
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
@@ -26,7 +26,7 @@ HELD = NaturalSettings(learn=False)
 
 
 def latent(posterior, inputs):
-    return eqx.filter_jit(Posterior.latent)(posterior, inputs)
+    return Posterior.latent(posterior, inputs)
 
 
 def test_exactly_seen_gaussians_are_regression_after_one_step():
@@ -114,7 +114,7 @@ def test_fits_of_similar_size_share_one_program(monkeypatch):
 
         monkeypatch.setattr(module, name, eqx.filter_jit(stage))
 
-    counted(tables, "_matrices")
+    counted(lookup, "_matrices")
     counted(elbo, "expected_cells")
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))

@@ -3,7 +3,6 @@
 import dataclasses
 import re
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +23,7 @@ SETTINGS = nuts.NutsSettings(draws=200, warmup=200, chains=2, draws_at_a_time=10
 
 
 def latent(posterior, inputs):
-    return eqx.filter_jit(Posterior.latent)(posterior, inputs)
+    return Posterior.latent(posterior, inputs)
 
 
 def compare(task, settings):
@@ -71,7 +70,7 @@ def test_it_agrees_with_natural_where_that_is_nearly_exact():
     assert drawn.draws["mean"].shape == (400, 1, 24)
     np.testing.assert_allclose(drawn.weights["mean"].mean, drawn.draws["mean"].mean(axis=0))
     # The mixture over draws has the moments of the Gaussian made of them.
-    nodes, mass = eqx.filter_jit(DrawnPosterior.nodes)(drawn, task.inputs)
+    nodes, mass = DrawnPosterior.nodes(drawn, task.inputs)
     mean, variance = latent(drawn, task.inputs)
     assert float(jnp.sum(mass)) == pytest.approx(1.0)
     np.testing.assert_allclose(jnp.mean(nodes["mean"], axis=0), mean["mean"], atol=1e-4)

@@ -43,7 +43,7 @@ def some_values(blocks, groups, points, seed=0):
 
 
 def latent(posterior, inputs):
-    return eqx.filter_jit(Posterior.latent)(posterior, inputs)
+    return Posterior.latent(posterior, inputs)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
 """Sizes and padding, and what the package does to JAX and BLAS, and undoes."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import jax
@@ -16,8 +18,11 @@ from censored_gp.model.compilation import (
     blas_threads_for,
     bucket,
     cache_folder,
+    compiled,
     float64,
+    heed_ctrl_c,
     in_float64,
+    interruptible,
     pad,
     shapes,
 )
@@ -107,6 +112,18 @@ def test_the_folder_of_compiled_programs_is_the_users_choice(monkeypatch, tmp_pa
     assert cache_folder() == tmp_path / "censored-gp" / "compiled"
 
 
+def test_a_user_without_a_home_keeps_no_programs(monkeypatch):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", none)
+    monkeypatch.delenv(compilation.CACHE_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert cache_folder() is None
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert cache_folder() == Path("/elsewhere/censored-gp/compiled")
+
+
 def test_arrays_of_either_make_are_arrays():
     assert isinstance(np.ones(1), compilation.AnyArray)
     assert isinstance(jnp.ones(1), compilation.AnyArray)
@@ -177,3 +194,82 @@ def test_padding_repeats_the_last_entry(axis):
     np.testing.assert_array_equal(np.take(padded, np.arange(size), axis), array)
     for more in range(size, size + 4):
         np.testing.assert_array_equal(np.take(padded, more, axis), np.take(array, -1, axis))
+
+
+def pressed_before(*calls):
+    """Press Ctrl-C in a block that defers it, call functions, and return how many came back."""
+    back = []
+    with pytest.raises(KeyboardInterrupt):
+        _press_and_call(calls, back)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    heed_ctrl_c()
+    return len(back)
+
+
+def _press_and_call(calls, back):
+    with interruptible():
+        signal.raise_signal(signal.SIGINT)
+        for call in calls:
+            call()
+            back.append(call)
+
+
+def test_ctrl_c_waits_for_a_safe_place_and_is_never_lost():
+    assert pressed_before(int, heed_ctrl_c, int) == 1
+    assert pressed_before(int) == 1
+    assert pressed_before(lambda: int("no number")) == 0
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    assert pressed_before(int, lambda: signal.raise_signal(signal.SIGINT), int) == 1
+
+
+def test_ctrl_c_leaves_a_program_that_runs():
+    begun, free = threading.Event(), threading.Event()
+
+    @compiled
+    def program(x):
+        begun.set()
+        assert free.wait(60)
+        return 2 * x
+
+    def press():
+        assert begun.wait(60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        program(1.0)
+    free.set()
+    assert program(1.0) == 2.0
+
+
+def test_ctrl_c_is_left_alone_in_other_threads_and_under_other_handlers():
+    def handlers():
+        with interruptible():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    found = []
+    thread = threading.Thread(target=handlers)
+    thread.start()
+    thread.join()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        handlers()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == [before, signal.SIG_IGN]
+
+
+def test_programs_give_the_same_with_and_without_deferring_and_pass_their_errors_on():
+    @compiled
+    def program(x, fail):
+        if fail:
+            raise ZeroDivisionError
+        return x / 3
+
+    with interruptible():
+        value = program(1.0, False)
+        with pytest.raises(ZeroDivisionError):
+            program(1.0, True)
+    assert value == program(1.0, False) == 1 / 3

@@ -1,9 +1,11 @@
-"""The bound by dense Gram matrices over all rows: the slow twin of `inference.tables`.
+"""The bound by dense Gram matrices over all rows: the slow twin of `inference.lookup`.
 
 Features of every row, a Gram matrix of every output, derivatives by JAX's automatic
 differentiation of the features: O(D N M^2), and obvious.
 """
 
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,7 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from censored_gp.inference.elbo import elbo, quadrature
-from censored_gp.inference.posterior import Moments, Sites, Weights, blocked, flat
+from censored_gp.inference.posterior import blocked, flat
+from censored_gp.inference.sites import Moments, Sites, Weights
 from censored_gp.model.linalg import cholesky, inverse_of_product
 from censored_gp.model.lmc import Geometry, from_free, geometry
 
@@ -66,7 +69,7 @@ def role_state(free, sites, where):
     shape, pull = jax.vjp(lambda f: geometry(from_free(f), inducing, inputs, jitter), free)
     sites_of_f = sites.marginal(shape.nugget)
     weights, divergence = solve_weights(shape, sites_of_f)
-    gamma, cotangent = weights.marginals(shape), surrogate_cotangent(shape, weights, sites_of_f)
+    gamma, cotangent = marginals(weights, shape), surrogate_cotangent(shape, weights, sites_of_f)
     if shape.nugget is not None:
         f = gamma._replace(variance=gamma.variance - shape.left_out)
         cotangent = cotangent._replace(nugget=nugget_slope(sites_of_f, f))
@@ -128,7 +131,7 @@ def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geom
     """
     phi, loading, mean = shape[:3]
     blocks, _, rank, size = loading.shape
-    slope, (half, inner) = weights.slopes(shape), weights.covariances(shape)
+    slope, (half, inner) = slopes(weights, shape), covariances(weights, shape)
     gram = output_grams(phi, sites)
     centred = sites.linear - sites.precision * mean[:, None]
     residual = jnp.asarray(centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2)))
@@ -137,3 +140,27 @@ def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geom
     pulled = jnp.swapaxes(residual, 1, 2) @ phi
     d_loading = v * pulled[:, :, None] - jnp.sum(half * gram[:, :, None], axis=4)
     return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), jnp.zeros_like(shape.left_out))
+
+
+def marginals(weights, shape) -> Moments:
+    """Return mean and variance of f_d(x_n) under q: Eq. (9), (10), (15)."""
+    mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(slopes(weights, shape), 1, 2)
+    inner = covariances(weights, shape)[1]
+    variance = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
+    return Moments(mean, jnp.maximum(jnp.swapaxes(variance, 1, 2), 0.0) + shape.left_out)
+
+
+def slopes(weights, shape) -> Float[Array, "B D M"]:
+    """Return the mean of each output's coefficients of the features, loading_d * v."""
+    blocks, _, rank, size = shape.loading.shape
+    return jnp.einsum("bdrm,brm->bdm", shape.loading, weights.mean.reshape(blocks, rank, size))
+
+
+def covariances(weights, shape) -> tuple[Float[Array, "B D R M M"], Float[Array, "B D M M"]]:
+    """Return the covariance of v with each output's coefficients, and that of these alone."""
+    blocks, _, rank, size = shape.loading.shape
+    square = weights.covariance.reshape(blocks, rank, size, rank, size)
+    # Sums over the few ranks one by one: a contraction so short takes far longer.
+    a, ranks = shape.loading, range(rank)
+    half = reduce(add, (a[:, :, None, None, s] * square[:, None, ..., s, :] for s in ranks))
+    return half, reduce(add, (a[:, :, r, :, None] * half[:, :, r] for r in ranks))

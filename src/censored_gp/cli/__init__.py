@@ -4,9 +4,10 @@
 does not wait for JAX. `commands/` holds the commands: thin functions over `CensoredGP`. They share
 `options` (groups of options), `fitting` (a fitted model from a file or a fit), `demonstration`
 (sample data), `output` (tables as files or on the terminal) and `console` (messages and exit
-codes). Import `app` from here.
+codes). Import `app` and `run` from here; `run` is the
+command itself.
 """
 
-from censored_gp.cli.main import app
+from censored_gp.cli.main import app, run
 
-__all__ = ["app"]
+__all__ = ["app", "run"]

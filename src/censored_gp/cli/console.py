@@ -98,8 +98,9 @@ def explained() -> Iterator[None]:
             yield
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
-        except KeyboardInterrupt:
-            raise _end(INTERRUPTED, "Interrupted; nothing was written.") from None
+        except KeyboardInterrupt as error:
+            kept = str(error) or "no file is half written."
+            raise _end(INTERRUPTED, f"Interrupted; {kept}") from None
         except MemoryError:
             raise _end(FAILED, "Error: out of memory. Use fewer rows or outputs.") from None
         except DataError as error:

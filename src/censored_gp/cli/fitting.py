@@ -13,11 +13,18 @@ from typing import Any
 from sklearn.base import clone
 
 from censored_gp.cli.console import bad_option, explain, option_of, progress, say
-from censored_gp.cli.options import FileOptions, FitOptions, ModelName, Side, split_names
+from censored_gp.cli.options import (
+    BaseOptions,
+    FileOptions,
+    FitOptions,
+    ModelName,
+    Side,
+    split_names,
+)
 from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import DataError, did_you_mean, listed
 from censored_gp.data.files import File
-from censored_gp.data.layout import inputs_table
+from censored_gp.data.layout import columns_used, inputs_table
 from censored_gp.data.tables import Table
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import MODELS, load
@@ -95,7 +102,7 @@ def fitted(
 ) -> CensoredGP:
     """Return a fitted model: loaded, or fitted to a table (the columns `also` are read with it)."""
     if file is not None:
-        model = _fit(*prepare(file, training, reading, also), reading)
+        model = _fit(*prepare(file, training, reading, also), reading, training.save)
     elif training.iterations is not None:
         raise bad_option("--iterations", "the model is already fitted; give FILE to fit it anew.")
     else:
@@ -112,16 +119,16 @@ def prepare(
     """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
     source = table_file(file, reading)
     if training.load is None:
-        model: Any = _unfitted(training)
-        arguments, only = _arguments(training, source), split_names(training.only)
+        model: Any = unfitted(training)
+        arguments, only = fit_arguments(training, source), split_names(training.only)
     else:
         before = load_model(training)
         model: Any = clone(before)
         arguments, only = _saved_arguments(before, training.load)
         if training.iterations is not None:
             model.set_params(max_iterations=training.iterations)
-    table = _read(source, reading, [*_columns(arguments, source.header()), *also], arguments, only)
-    return model, table, arguments
+    columns = [*columns_used(arguments, source.header()), *also]
+    return model, _read(source, reading, columns, arguments, only), arguments
 
 
 def _read(
@@ -139,12 +146,21 @@ def _read(
         return table if time is None else table.with_times(time, reading.zone, by)
 
 
-def _fit(model: Any, table: Table, arguments: dict[str, Any], reading: FileOptions) -> CensoredGP:
+def _fit(
+    model: Any, table: Table, arguments: dict[str, Any], reading: FileOptions, save: Path | None
+) -> CensoredGP:
+    """Fit a model. The best so far of an interrupted fit is saved beside `save`."""
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
-    with located(table):
-        model.set_params(progress=progress()).fit(table, **arguments)
-    if model.report_.status == "interrupted":
-        raise KeyboardInterrupt
+    try:
+        with located(table):
+            model.set_params(progress=progress()).fit(table, **arguments)
+        if model.report_.status == "interrupted":
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if save is None or not hasattr(model, "posterior_"):
+            raise
+        kept = model.save(save.with_suffix(f".interrupted{save.suffix}"))
+        raise KeyboardInterrupt(f"the best model so far is in {kept}.") from None
     # The report says which rows the model is about.
     model.where_ = tuple(where_pairs(reading.where))
     return model
@@ -186,7 +202,7 @@ def training_inputs(model: CensoredGP) -> Table:
     return inputs_table(model.columns_, model.training_.inputs)
 
 
-def _unfitted(training: FitOptions) -> CensoredGP:
+def unfitted(training: BaseOptions) -> CensoredGP:
     """Return the model that the options describe."""
     return MODELS[(training.model or ModelName.hmocgp).upper()](
         _likelihood(training.likelihood or "gaussian"),
@@ -207,7 +223,7 @@ def _likelihood(text: str) -> str | dict[str, str]:
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 
-def _arguments(training: FitOptions, source: File) -> dict[str, Any]:
+def fit_arguments(training: BaseOptions, source: File) -> dict[str, Any]:
     """Return the arguments of `CensoredGP.fit` that the options describe."""
     names = source.header()
     outputs = split_names(training.outputs, names)
@@ -216,7 +232,7 @@ def _arguments(training: FitOptions, source: File) -> dict[str, Any]:
         raise bad_option("--outputs", problem)
     if training.time is None and not training.inputs:
         raise bad_option("--time / --inputs", "give at least one column that explains the outputs.")
-    if training.only and training.by is None:
+    if isinstance(training, FitOptions) and training.only and training.by is None:
         raise bad_option("--only", "it needs --by.")
     limits = {
         name: _limits(f"--{name}", getattr(training, name), outputs, source)
@@ -275,15 +291,3 @@ def _limit(option: str, text: str, source: File) -> str | float:
     accepted = "a column" if option == "--censored" else "a column or a number"
     there = f"{source.name} has {listed(source.header())}"
     raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
-
-
-def _columns(arguments: dict[str, Any], header: Sequence[str]) -> list[str]:
-    """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
-    names = []
-    for argument, given in arguments.items():
-        several = list(given.values()) if isinstance(given, dict) else given
-        several = several if isinstance(several, list) else [several]
-        names += [name for name in several if isinstance(name, str) and argument != "side"]
-    if arguments["lower"] is None and arguments["upper"] is None:
-        return names
-    return [name for name in names if name in header or name not in arguments["outputs"]]

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import sys
+import threading
+import time
 from typing import Annotated, Any
 
 import typer
@@ -21,9 +27,12 @@ SUMMARIES = {
     "correlations": "Show how the latent functions of outputs correlate.",
     "diagnose": "Score a model on held-out cells, and warn of problems.",
     "compare": "Compare models and likelihoods by cross-validation.",
+    "fleet": "Fit a model to each of many groups, such as stores.",
     "report": "Write a self-contained HTML page about a model.",
 }
 """The commands in the order of the help, with the first line of each one's own help."""
+PATIENCE = 1.5
+"""Seconds after Ctrl-C in which a command may end by itself."""
 
 
 class LazyGroup(TyperGroup):
@@ -41,7 +50,7 @@ class LazyGroup(TyperGroup):
         if self.listing:
             return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
         match cmd_name:
-            case "fit" | "predict" | "impute" | "compare" | "report":
+            case "fit" | "predict" | "impute" | "compare" | "report" | "fleet":
                 from censored_gp.cli.commands import modelling as module
             case "demo" | "data":
                 from censored_gp.cli.commands import samples as module
@@ -86,3 +95,30 @@ def main(
     ] = False,
 ) -> None:
     """Gaussian-process regression for censored data: true demand from incomplete records."""
+
+
+def run() -> None:
+    """Run the command line; after Ctrl-C it ends within two seconds, whatever it is doing.
+
+    The interpreter handles a signal between two of its steps, and so not while XLA compiles.
+    """
+    asked, (receiver, sender) = threading.Event(), socket.socketpair()
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.fileno())
+
+    def watch() -> None:
+        receiver.recv(1)
+        asked.set()
+        time.sleep(PATIENCE)
+        os.write(2, b"Interrupted.\n")
+        os._exit(130)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        app()
+    except BaseException:
+        if not asked.is_set():
+            raise
+        # Programs that were given up may still run; what had to be written is written.
+        sys.stdout.flush()
+        os._exit(130)

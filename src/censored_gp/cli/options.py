@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
@@ -59,7 +59,7 @@ class FileOptions:
     where: Annotated[Names, WHERE] = None
 
 
-OUTPUTS = _option("NAMES", "Columns to model, as a,b; with --by, the value column.")
+OUTPUTS = _option("NAMES", "Columns to model, as a,b; of a long table, the value column.")
 BY = _option("NAME", "For a long table (a row per output and time): output column.")
 CENSORED = _option("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g.")
 CAPACITY = _option("LIMITS", "Largest observable value: number or column, or a=16,b=docks.")
@@ -76,14 +76,13 @@ LOAD = _option("FILE", "Use this model file; with a table, fit its settings anew
 
 
 @dataclasses.dataclass(frozen=True)
-class FitOptions:
-    """Which column is what and which model to fit; or a model file to load."""
+class BaseOptions:
+    """Which column is what and which model to fit."""
 
     outputs: Annotated[Names, OUTPUTS] = None
     time: Annotated[Text, _option("NAME", "Time column.")] = None
     inputs: Annotated[Names, _option("NAMES", "Other input columns, as x,y.")] = None
     by: Annotated[Text, BY] = None
-    only: Annotated[Names, _option("NAMES", "With --by: model only these outputs.")] = None
     censored: Annotated[Names, CENSORED] = None
     capacity: Annotated[Names, CAPACITY] = None
     lower: Annotated[Names, _option("LIMITS", "Lower bounds: columns or numbers.")] = None
@@ -97,8 +96,23 @@ class FitOptions:
         None
     )
     seed: Annotated[int | None, _option("NUMBER", "Random seed; 0 by default.", min=0)] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions(BaseOptions):
+    """The same, or a model file to load; and where to save the model."""
+
+    only: Annotated[Names, _option("NAMES", "With --by: model only these outputs.")] = None
     load: Annotated[Path | None, LOAD] = None
     save: Annotated[Path | None, _option("FILE", "Save the fitted model, as model.cgp.")] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FleetOptions(BaseOptions):
+    """The same for many groups, each of which may be a long table."""
+
+    by: Annotated[str, _option("NAME", "Column of the groups: a model for each.")] = cast(str, ...)
+    series: Annotated[Text, _option("NAME", "Of long tables: output column.")] = None
 
 
 OutputOption = Annotated[

@@ -246,6 +246,18 @@ def inputs_table(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Table:
     return Table(pa.table(made))
 
 
+def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[str]:
+    """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
+    names = []
+    for argument, given in arguments.items():
+        several = list(given.values()) if isinstance(given, Mapping) else given
+        several = several if isinstance(several, list | tuple) else [several]
+        names += [name for name in several if isinstance(name, str) and argument != "side"]
+    if arguments.get("lower") is None and arguments.get("upper") is None:
+        return names
+    return [name for name in names if name in header or name not in arguments["outputs"]]
+
+
 @contextlib.contextmanager
 def _located(table: Table) -> Iterator[None]:
     """Name the file and the line in errors about a row of a table that came from a file."""

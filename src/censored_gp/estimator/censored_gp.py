@@ -33,12 +33,14 @@ from censored_gp.estimator import persistence, settings, summary, training
 from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.inference import FitResult, infer
+from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.model_search import best_fit
-from censored_gp.inference.posterior import Posterior, Sites, TrainingSites
+from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Progress, silent
-from censored_gp.model.compilation import float64, keep_compiled_programs
+from censored_gp.inference.sites import Sites, TrainingSites
+from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
-from censored_gp.model.starting_values import design_for, starting_models
+from censored_gp.model.starting_values import design_for, starting_models, with_kernels
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
@@ -85,6 +87,13 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Share of a kernel's variance that its inducing inputs may leave out.
     max_inducing : int
         Inducing inputs of a kernel at most.
+    hyperparameters : {"auto", "mixed", "given", "fixed"}
+        "mixed": lengthscales, couplings, levels and noise have a weak prior, and all answers are
+        mixtures over a few values of them that the data allow ("nuts" samples them). "fixed": they
+        are those of the highest bound, and taken for certain; that is faster, and intervals are
+        too narrow where exact cells are few. "given": the kernels, with the variances that outputs
+        start with, are the prior that you chose and stay as they are; levels and noise are mixed.
+        "auto": "mixed" by "natural" up to 5,000 observed cells, else "fixed".
     random_state : int, RandomState or None
         Seed of what is random: the engines "svi" and "nuts", and `sample`.
     progress : bool
@@ -134,7 +143,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     >>> empty = [False, False, True, True, False, False]
     >>> model = CensoredGP(heteroscedastic=False).fit(hours, bikes, censored=empty)
     >>> model.predict([[2.5]]).round(1)
-    array([3.6])
+    array([3.3])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = settings.CONSTRAINTS
@@ -158,6 +167,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         engine_settings: Any = None,
         inducing_tolerance: float = 1e-6,
         max_inducing: int = 256,
+        hyperparameters: str = "auto",
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
@@ -172,6 +182,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.engine_settings = engine_settings
         self.inducing_tolerance = inducing_tolerance
         self.max_inducing = max_inducing
+        self.hyperparameters = hyperparameters
         self.random_state = random_state
         self.progress = progress
 
@@ -189,6 +200,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         lower: Any = None,
         upper: Any = None,
         side: str = "right",
+        start: Any = None,
     ) -> Self:
         """Fit to rows of inputs and outputs that are exact, censored or missing.
 
@@ -222,6 +234,11 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             What a flag of 1 or True means: "at least" the value; below a detection limit, "at
             most"; or, of counts, that counting stopped at a random moment, so that the value is a
             random share of the truth.
+        start : fitted model, or dict of kernels by role, optional
+            A fitted model of the same outputs and inputs: the fit goes on from its hyper-parameters
+            and takes few steps where the data have changed little, as by some new days. Or kernels
+            alone, which are used where they are of the kind that would be chosen anyway. No other
+            starts are tried then.
 
         Examples
         --------
@@ -242,22 +259,32 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if layout is None or not layout.long:
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
-        with float64(), progress_bar(self.progress) as tell:
-            units = choose_units(likelihoods, data.seen.values())
+        with interruptible(), float64(), progress_bar(self.progress) as tell:
             design = design_for(vars(self), likelihoods, data.columns, data.inputs)
-            models = starting_models(design, units.apply(data.seen).values())
+            if isinstance(start, CensoredGP):
+                begun, units, models = start, *training.continued(start, data)
+            else:
+                units = choose_units(likelihoods, data.seen.values())
+                begun = None if start is None else with_kernels(design, start)
+                models = starting_models(begun or design, units.apply(data.seen).values())
             recorded = within_steps(data.seen, design.outputs_of_varying_scale)
             task = training.make_task(self, data, models[-1], units.apply(recorded), progress=tell)
+            if begun is not None:
+                task = dataclasses.replace(task, explore=False, spare=())
             held_out = getattr(chosen, "validation", None)
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
                 chosen = dataclasses.replace(chosen, validation=(inputs, units.apply(seen)))
+            if mixes(self.hyperparameters, self.engine, task):
+                chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
+            if self.hyperparameters == "given" and self.engine == "natural":
+                chosen = dataclasses.replace(chosen, hold=True)
             # The other engines take many times longer for a fit.
             tried = models if self.engine == "natural" else models[-1:]
             posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
-        self.posterior_, self.units_, self.training_ = posterior, units, data
-        self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
-        self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
+            self.posterior_, self.units_, self.training_ = posterior, units, data
+            self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
+            self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
             warn(report.message, ConvergenceWarning)
         for note in report.notes:
@@ -445,7 +472,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             raise ValueError(f"`rows` must be a slice, a mask or positions of rows, got {rows!r}.")
         rows = places
         sites = {
-            role: Sites(*(np.asarray(part)[:, rows] for part in own))
+            role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
             for role, own in self.posterior_.sites.items()
         }
         bounds, inputs = self.units_.apply(self.training_.seen.rows(rows)), self.training_.inputs

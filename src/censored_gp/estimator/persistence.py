@@ -35,8 +35,9 @@ from censored_gp.data.observations import Observations
 from censored_gp.data.tables import Table
 from censored_gp.estimator.settings import changed_settings
 from censored_gp.estimator.training import TrainingData
-from censored_gp.inference.posterior import DrawnPosterior, Posterior, Sites, Weights
+from censored_gp.inference.posterior import DrawnPosterior, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult
+from censored_gp.inference.sites import Sites, Weights
 from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.links import Link
@@ -47,7 +48,7 @@ from censored_gp.model.model import Model, Units
 
 FORMAT = "censored-gp model"
 
-VERSION = 3
+VERSION = 4
 """The version of the format, raised when other releases could not read what is written."""
 
 HEADER = "censored_gp"
@@ -61,7 +62,7 @@ STALE = 3600
 
 RECORDS = (
     *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, LMC, Inducing),
-    *(DrawnPosterior, Posterior, Weights, Sites, FitResult),
+    *(DrawnPosterior, MixedPosterior, Posterior, Weights, Sites, FitResult),
 )
 """The classes that a fitted model consists of, beside kernels, likelihoods and links."""
 

@@ -51,6 +51,7 @@ class Preset(CensoredGP):
         engine_settings: Any = None,
         inducing_tolerance: float = 1e-6,
         max_inducing: int = 256,
+        hyperparameters: str = "auto",
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
@@ -58,7 +59,8 @@ class Preset(CensoredGP):
         super().__init__(
             likelihood, kernels, rank=rank, engine=engine, max_iterations=max_iterations,
             engine_settings=engine_settings, inducing_tolerance=inducing_tolerance,
-            max_inducing=max_inducing, random_state=random_state, progress=progress, **fixed,
+            max_inducing=max_inducing, hyperparameters=hyperparameters,
+            random_state=random_state, progress=progress, **fixed,
         )  # fmt: skip
 
 
@@ -94,7 +96,7 @@ class CGP(Preset):
     >>> from censored_gp import CGP
     >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> model.impute().round(1)
-    array([1. , 2. , 3.4, 3.4, 2. , 1. ])
+    array([1. , 2. , 3.6, 3.6, 2. , 1. ])
     """
 
 

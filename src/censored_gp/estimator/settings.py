@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from censored_gp.data.errors import did_you_mean, listed
 from censored_gp.inference import Engine, find_engine
@@ -29,6 +29,7 @@ CONSTRAINTS: dict[str, Any] = {
     "engine_settings": "no_validation",
     "inducing_tolerance": [Interval(Real, 0, 1, closed="left")],
     "max_inducing": [POSITIVE],
+    "hyperparameters": [StrOptions({"auto", "mixed", "given", "fixed"})],
     "random_state": ["random_state"],
     "progress": ["boolean", callable],
 }
@@ -39,7 +40,7 @@ Likelihoods and kernels are checked when the outputs and inputs are known."""
 BY_ROLE: dict[str, Any] = {"coupled": ["boolean"], "rank": [POSITIVE, None]}
 """What parameters given as a dict may be for a role."""
 
-MAY_BE_ZERO = ("seed", "tolerance", "tolerance_per_cell", "warm_up", "warmup")
+MAY_BE_ZERO = ("seed", "tolerance", "tolerance_per_cell", "warm_up", "warmup", "points")
 """Settings of engines that need not be positive."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from censored_gp.data import layout as layouts
 from censored_gp.data import tables, validation
@@ -27,7 +27,7 @@ from censored_gp.data.observations import Observations
 from censored_gp.data.time import to_utc
 from censored_gp.inference import Task
 from censored_gp.likelihoods import Likelihood, as_likelihood
-from censored_gp.model.model import Model
+from censored_gp.model.model import Model, Units
 from censored_gp.model.starting_values import freedom_of
 
 Matrix = Float[np.ndarray, "N C"]
@@ -156,6 +156,21 @@ def make_task(
     inputs, most = training.inputs, model.max_inducing
     free = freedom_of(model.kernels, training.columns, inputs, most)
     return Task(start, observations, inputs, model.inducing_tolerance, most, **free, **more)
+
+
+def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model]]:
+    """Return the units and the model of an earlier fit, to go on from with other rows."""
+    check_is_fitted(start)
+    before: TrainingData = start.training_
+    pairs = {
+        "outputs": (before.observations.names, training.observations.names),
+        "likelihoods": (before.likelihoods, training.likelihoods),
+        "inputs": (before.columns.names, training.columns.names),
+    }
+    for what, (old, new) in pairs.items():
+        if old != new:
+            raise ValueError(f"`start` must be a model of the same {what}: {old}, got {new}.")
+    return start.units_, [start.posterior_.model]
 
 
 def read_validation(model: Any, given: Any, training: TrainingData) -> tuple[Matrix, Observations]:

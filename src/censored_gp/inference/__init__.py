@@ -11,12 +11,14 @@ of its settings), `Task` and `FitResult` from here, `Posterior` and `Sites` from
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from censored_gp.data.errors import did_you_mean
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.model.compilation import heed_ctrl_c
 
 ENGINES = ("natural", "svi", "nuts")
 """The names of the engines that are built in."""
@@ -57,4 +59,9 @@ def find_engine(engine: Any) -> Engine:
 
 def infer(engine: Any, task: Task, settings: Any = None) -> tuple[Posterior, FitResult]:
     """Run an engine with settings of its own kind, or its defaults."""
-    return find_engine(engine).fit(task, settings)
+
+    def progress(stage: str, done: int, most: int, bound: float) -> None:
+        task.progress(stage, done, most, bound)
+        heed_ctrl_c()
+
+    return find_engine(engine).fit(dataclasses.replace(task, progress=progress), settings)

@@ -13,7 +13,7 @@ The engine ``natural`` holds q as Gaussian sites over the whitened weights v of 
     q(v) = N(P^-1 b, P^-1),      gamma_d = m_d + Psi_d v,      Psi_d = Phi * loading_d,
 
 and :func:`evaluate` returns the ELBO, its gradient in the hyper-parameters and the next sites, from
-sums over the rows (see `tables`). A nugget is integrated out of the sites first, and has a
+sums over the rows (see `lookup`). A nugget is integrated out of the sites first, and has a
 divergence of its own (see `posterior`).
 """
 
@@ -32,8 +32,8 @@ from jaxtyping import Array, Float, Int
 
 from censored_gp.data.observations import Observations
 from censored_gp.data.validation import to_support
-from censored_gp.inference.posterior import ByBlock, Moments, Sites, Weights
-from censored_gp.inference.tables import Block, Features, Lookup
+from censored_gp.inference.lookup import Lookup, make_blocks
+from censored_gp.inference.sites import ByBlock, Moments, Sites, Weights
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quadrature import grid
@@ -303,13 +303,7 @@ class RoleState:
         jitter: float,
     ) -> None:
         self.free, self.sites, self.lookups = free, sites, lookups
-        kernels, index = range(len(free.kernels)), [lookup.index for lookup in lookups]
-        self.blocks = []
-        for b, mean in enumerate(np.asarray(free.mean)):
-            own = [jax.tree.map(lambda leaf: leaf[b], kernel) for kernel in free.kernels]  # noqa: B023
-            features = [Features(own[q], inducing[q], lookups[q].inputs, jitter) for q in kernels]
-            mixing = [np.asarray(a)[b] for a in free.mixing]
-            self.blocks.append(Block(features, mixing, mean, index[: len(kernels)]))
+        self.blocks = make_blocks(free, inducing, lookups[: len(free.kernels)], jitter)
         self.divergence, self.left_out = 0.0, 0.0
         self.target = Sites(*(np.empty(np.shape(part)) for part in sites))
         if free.nugget is not None:

@@ -29,7 +29,7 @@ import numpy as np
 from jaxtyping import Float, Int, PyTree
 
 from censored_gp.inference.elbo import Evaluation, Roles
-from censored_gp.inference.tables import MOST_BY_OUTPUT, Block, Features
+from censored_gp.inference.lookup import MOST_BY_OUTPUT, Block, Features
 from censored_gp.model.lmc import LMC
 
 Vector = Float[np.ndarray, "P"]

@@ -31,8 +31,9 @@ from jaxtyping import Array, Float, Int
 from scipy.linalg import cholesky, solve_triangular
 
 from censored_gp.inference.elbo import Problem, Roles
-from censored_gp.inference.posterior import Posterior, Sites
+from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.inference.sites import Sites
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import Inputs, blas_threads_for, bucket, compiled, pad
 from censored_gp.model.lmc import LMC, from_free, grams, in_blocks

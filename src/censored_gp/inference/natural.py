@@ -13,6 +13,7 @@ and picks more inducing inputs where the fitted lengthscales need them.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,11 +27,21 @@ from censored_gp.inference.fisher import (
     Information,
     fisher_information,
     from_vector,
+    to_dense,
     to_vector,
 )
+from censored_gp.inference.hyperparameters import (
+    MOST_NUMBERS,
+    displaced,
+    log_prior,
+    principal_directions,
+    radial_factor,
+    standard_points,
+)
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
-from censored_gp.inference.posterior import Posterior, Sites
+from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Progress, Task
+from censored_gp.inference.sites import Sites
 from censored_gp.model.compilation import blas_threads_for
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
@@ -75,6 +86,12 @@ MOST_LEFT_OUT = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
+FEW_CELLS = 5.0
+"""With fewer cells for each hyper-parameter, many coupled outputs get a warning."""
+TOO_FEW = (
+    "the data cannot tell what outputs share from noise, and intervals may be too narrow. "
+    "coupled=False, rank=1 and heteroscedastic=False learn fewer."
+)
 MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": "The fit ran out of iterations before the bound settled; raise "
@@ -102,6 +119,11 @@ class NaturalSettings:
         Site steps at the first start before the hyper-parameters move.
     learn
         Whether the hyper-parameters move at all.
+    points
+        Design points of the hyper-parameters that predictions are mixed over, see
+        `hyperparameters`; 0: the hyper-parameters have no prior and are taken for certain.
+    hold
+        With design points: whether kernels and their coefficients stay as they are.
     """
 
     max_iterations: int = 80
@@ -109,6 +131,8 @@ class NaturalSettings:
     tolerance_per_cell: float = 5e-5
     warm_up: int = 3
     learn: bool = True
+    points: int = 0
+    hold: bool = False
 
 
 class State(NamedTuple):
@@ -195,9 +219,15 @@ class Optimizer:
     """One run over a fixed set of inducing inputs, at a given jitter."""
 
     def __init__(
-        self, problem: Problem, settings: NaturalSettings, jitter: float, many: bool = False
+        self,
+        problem: Problem,
+        settings: NaturalSettings,
+        jitter: float,
+        many: bool = False,
+        start: Roles | None = None,
     ) -> None:
         self.problem, self.settings, self.jitter, self.many = problem, settings, jitter, many
+        self.start = start
         self.damping, self.age = LEAST_DAMPING, 0
         self.information: Information = []
         self.rho, self.calm, self.refused = 1.0, 0, 0
@@ -211,6 +241,9 @@ class Optimizer:
         if not np.all(np.isfinite(gradient)):
             value = -np.inf
         self.trace.append(value)
+        if self.start is not None:
+            prior = log_prior(free, self.start, self.settings.hold)
+            value, gradient = value + prior.value, gradient + prior.gradient
         return State(self.problem, free, sites, self.jitter, found, value, gradient)
 
     def run(
@@ -278,6 +311,9 @@ class Optimizer:
         """Return the Fisher information of the hyper-parameters, of now or of some steps ago."""
         if self.age == 0:
             self.information = fisher_information(state.free, state.evaluation)
+            if self.start is not None:
+                prior = log_prior(state.free, self.start, self.settings.hold).curvature
+                self.information = [(i, f + np.diag(prior[i])) for i, f in self.information]
             self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
         return self.information
@@ -305,10 +341,10 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
         # Between two climbs, or before a climb's first value: the best state is whole.
         climbs.results.append(_ended(climbs.results[-1], "interrupted"))
     best = climbs.best
-    model = climbs.model(best.free)
-    sites = {role: best.sites[role] for role, lmc in model.priors.items() if lmc.nugget is not None}
-    own = model, best.problem.inducing, best.evaluation.weights, np.asarray(best.jitter), sites
-    return jax.tree.map(np.asarray, Posterior(*own)), _joined(climbs.results)
+    own = climbs.model(best.free), best.problem.inducing, best.evaluation.weights
+    own = *own, np.asarray(best.jitter), climbs.training_sites(best)
+    posterior = jax.tree.map(np.asarray, Posterior(*own))
+    return climbs.mixed(posterior), _joined(climbs.results)
 
 
 class FitSchedule:
@@ -317,6 +353,9 @@ class FitSchedule:
     def __init__(self, task: Task, settings: NaturalSettings) -> None:
         self.task, self.settings, self.left = task, settings, settings.max_iterations
         self.results: list[FitResult] = []
+        priors = task.model.priors
+        self.start = {r: to_free(lmc) for r, lmc in priors.items()} if settings.points else None
+        """The hyper-parameters that their prior is around; None: they have none."""
         self.best = self.choose_start()
         """The state that the fit would return now."""
 
@@ -377,7 +416,7 @@ class FitSchedule:
         order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
         first_jitter = jitter
         while True:
-            run = Optimizer(problem, settings, jitter, many_share(free))
+            run = Optimizer(problem, settings, jitter, many_share(free), self.start)
             with blas_threads_for(order):
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
@@ -385,7 +424,7 @@ class FitSchedule:
             known, jitter = None, 10 * jitter
         raised = jitter > first_jitter and status != "diverged"
         notes = (f"The kernel matrices needed a jitter of {jitter:.0e}.",) if raised else ()
-        how = status, MESSAGES[status], state.value, tuple(run.trace)
+        how = status, MESSAGES[status], float(state.evaluation.elbo), tuple(run.trace)
         self.results.append(FitResult(*how, run.site_steps, run.hyper_steps, notes))
         self.left -= run.site_steps if warm_up is None else 0
         return state
@@ -408,6 +447,8 @@ class FitSchedule:
             return
         before = self.results[-1]
         free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
+        if self.start is not None:
+            self.start = self.start | {ROLE: with_kernel(self.start[ROLE], growth[0])}
         problem = self.task.problem(self.model(free))
         wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
@@ -431,6 +472,51 @@ class FitSchedule:
             if finer.inducing_size < WORTH_REFINING * self.best.problem.inducing_size:
                 return
             self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)
+
+    def mixed(self, posterior: Posterior) -> Posterior:
+        """Return the posterior mixed over design points of the hyper-parameters, if asked for."""
+        best, start, status = self.best, self.start, self.results[-1].status
+        order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
+        too_many = order**2 * self.settings.points > MOST_NUMBERS
+        if start is None or too_many or status in {"interrupted", "diverged"}:
+            return posterior
+        cells, number = best.problem.cells, len(best.gradient)
+        if many_share(best.free) and cells < FEW_CELLS * number:
+            note = f"There are {cells:.0f} observed cells for {number} hyper-parameters: {TOO_FEW}"
+            last = self.results[-1]
+            self.results[-1] = dataclasses.replace(last, notes=(*last.notes, note))
+        settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
+        run = Optimizer(best.problem, settings, best.jitter, start=start)
+
+        def at(change: Float[np.ndarray, "P"]) -> State:
+            free = displaced(best.free, change)
+            first = run.evaluate(free, best.sites)
+            return run.evaluate(free, first.evaluation.target)
+
+        def point(normal: Float[np.ndarray, "P"]) -> State:
+            tried = at(root @ normal)
+            shorter = radial_factor(0.5 * float(normal @ normal), best.value - tried.value)
+            moved = displaced(best.free, shorter * (root @ normal))
+            state = run.evaluate(moved, tried.evaluation.target if shorter else best.sites)
+            return state if np.isfinite(state.value) else best
+
+        with blas_threads_for(order):
+            information = to_dense(fisher_information(best.free, best.evaluation), number)
+            prior = np.diag(log_prior(best.free, start, settings.hold).curvature)
+            ask = lambda change: operator.attrgetter("value", "gradient")(at(change))  # noqa: E731
+            root = principal_directions(best.free, information, prior, ask)
+            states = [point(z) for z in standard_points(settings.points, root.shape[1])]
+        parts = [
+            (self.model(at.free).priors, at.evaluation.weights, self.training_sites(at))
+            for at in states
+        ]
+        priors, weights, sites = jax.tree.map(lambda *a: np.stack(a), *parts)
+        fields = posterior.model, posterior.inducing, posterior.weights, posterior.jitter
+        return MixedPosterior(*fields, sites, priors, weights)
+
+    def training_sites(self, state: State) -> dict[str, Sites]:
+        """Return the sites of the training rows, of the roles that have a nugget."""
+        return {r: state.sites[r] for r, lmc in state.free.items() if lmc.nugget is not None}
 
 
 def _ended(result: FitResult, status: str) -> FitResult:

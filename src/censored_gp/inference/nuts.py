@@ -1,10 +1,11 @@
 """The reference engine: the same whitened weights, sampled by the No-U-Turn sampler.
 
-The hyper-parameters are those that ``natural`` finds, and are held. The target is
+The target is
 
-    log p(v, y) = log N(v; 0, I) + sum over cells of log p(y | gamma(v)),
+    log p(v, theta, y) = log N(v; 0, I) + log p(theta) + sum over cells of log p(y | v, theta),
 
-with no approximation beyond the inducing inputs, which are all distinct ones as far as
+where the hyper-parameters theta are held as ``natural`` finds them, or sampled along. There is no
+approximation beyond the inducing inputs, which are all distinct ones as far as
 ``max_inducing`` allows. It is sampled in coordinates z with v = mean + root z, mean and root those
 of natural's Gaussian: a change of variables that leaves the target as it is, but near N(0, I).
 """
@@ -12,6 +13,7 @@ of natural's Gaussian: a change of variables that leaves the target as it is, bu
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,12 +23,21 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
-from censored_gp.inference.elbo import Terms, log_likelihood
+from censored_gp.inference.elbo import Roles, Terms, log_likelihood
+from censored_gp.inference.hyperparameters import KERNEL_SPREAD, SIZE_SPREAD, level_deviation
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import DrawnPosterior, Latent, Posterior, flat, functions_of
+from censored_gp.inference.posterior import (
+    DrawnPosterior,
+    Latent,
+    MixedPosterior,
+    Posterior,
+    flat,
+    functions_of,
+)
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.model.compilation import compiled_to_run_long
 from censored_gp.model.linalg import cholesky
-from censored_gp.model.lmc import Geometry, geometry
+from censored_gp.model.lmc import Geometry, Where, from_free, geometry, to_free
 
 try:
     import blackjax
@@ -35,8 +46,10 @@ except ImportError as absent:
         "engine='nuts' needs blackjax: install censored-gp[nuts], or use engine='natural'"
     ) from absent
 
-Position = dict[str, Float[Array, "... B W"]]
-"""Weights by role; of all draws (chains, draws, B, W)."""
+Position = dict[str, Any]
+"""Weights by role, and hyper-parameters; of all draws (chains, draws, B, W)."""
+HYPER = "hyper-parameters"
+"""The name of the hyper-parameters among the parts of a position."""
 
 Tuning = dict[str, Any]
 
@@ -46,6 +59,8 @@ MOST_DIVERGENT = 0.01
 """Draws are trusted if at most this share of them diverged."""
 NOTABLE_SHARE = 1e-3
 """A larger share of prior variance that inducing inputs leave out is worth a note."""
+LEAST_DEVIATION = 0.02
+"""Hyper-parameters are sampled in units of their deviation over design points, at least of this."""
 NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
 
 
@@ -61,6 +76,8 @@ class NutsSettings:
         Draws that adapt step size and scales, and are discarded.
     draws_at_a_time
         Draws between two calls of the progress function.
+    points
+        Design points of the fit by ``natural``; if there are some, hyper-parameters are sampled.
     """
 
     draws: int = 500
@@ -69,7 +86,50 @@ class NutsSettings:
     target_acceptance: float = 0.8
     draws_at_a_time: int = 50
     natural: NaturalSettings | None = None
+    points: int = 0
     seed: int = 0
+
+
+class Hyper(eqx.Module):
+    """Hyper-parameters as they are sampled: theta = mode + deviation * z, in free form.
+
+    Attributes
+    ----------
+    start
+        The hyper-parameters that the prior is around.
+    where
+        Inducing inputs, inputs and jitter of every role.
+    """
+
+    mode: Roles
+    deviation: Roles
+    start: Roles
+    where: Mapping[str, Where]
+
+    def free(self, position: Roles) -> Roles:
+        """Return theta in free form."""
+        return jax.tree.map(lambda m, s, z: m + s * z, self.mode, self.deviation, position)
+
+    def priors(self, position: Roles) -> Roles:
+        """Return the hyper-parameters."""
+        return {role: from_free(lmc) for role, lmc in self.free(position).items()}
+
+    def log_density(self, position: Roles) -> Float[Array, ""]:
+        """Return log p(theta), up to a constant: the density of `log_prior`, over coefficients."""
+        total = jnp.zeros(())
+        for role, lmc in self.free(position).items():
+            first = self.start[role]
+            deviations = level_deviation(role, first)
+            total -= 0.5 * jnp.sum(((lmc.mean - first.mean) / deviations) ** 2)
+            for leaf, centre in zip(
+                *map(jax.tree.leaves, (lmc.kernels, first.kernels)), strict=True
+            ):
+                total -= 0.5 * jnp.sum(((leaf - centre) / KERNEL_SPREAD) ** 2)
+            pairs = zip(lmc.variances, first.variances, lmc.mixing, strict=True)
+            for variance, centre, a in pairs:
+                away = 0.5 * jnp.log(variance / centre) / SIZE_SPREAD
+                total -= 0.5 * jnp.sum(away**2 + a.shape[2] * jnp.log(variance))
+        return total
 
 
 class Target(eqx.Module):
@@ -80,25 +140,33 @@ class Target(eqx.Module):
     root: dict[str, Float[Array, "B W W"]]
     constants: Latent
     terms: tuple[Terms, ...]
+    hyper: Hyper | None = None
 
     def weights(self, position: Position) -> Position:
         """Return v = mean + root z."""
         return {
             role: self.centre[role] + jnp.einsum("bwu,bu->bw", self.root[role], z)
             for role, z in position.items()
+            if role in self.centre
         }
 
     def latent(self, position: Position) -> Latent:
         """Return the parameter functions at the training rows."""
-        found = dict(self.constants)
+        found, shapes = dict(self.constants), self.shapes
+        if self.hyper is not None:
+            priors, where = self.hyper.priors(position[HYPER]), self.hyper.where
+            shapes = {r: geometry(priors[r], *where[r]) for r in self.shapes}
+            found = {r: priors[r].constant(len(where[r][1])) for r in found}
         for role, weights in self.weights(position).items():
-            found[role] = flat(functions_of(self.shapes[role], weights[None])[0])
+            found[role] = flat(functions_of(shapes[role], weights[None])[0])
         return found
 
     def __call__(self, position: Position) -> Float[Array, ""]:
         """Return log p(v, y), up to a constant."""
         latent = self.latent(position)
         total = sum(-0.5 * jnp.sum(v**2) for v in self.weights(position).values())
+        if self.hyper is not None:
+            total += self.hyper.log_density(position[HYPER])
         return total + log_likelihood(self.terms, latent)
 
 
@@ -108,9 +176,12 @@ def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
     return jnp.max(shape.left_out / (carried + shape.left_out + 1e-300))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def make_target(
-    posterior: Posterior, inputs: Float[Array, "N C"], terms: tuple[Terms, ...]
+    posterior: Posterior,
+    inputs: Float[Array, "N C"],
+    terms: tuple[Terms, ...],
+    hyper: Hyper | None = None,
 ) -> tuple[Target, Float[Array, ""]]:
     """Return the target around a fitted posterior, and the share of variance it leaves out."""
     shapes, constants = {}, {}
@@ -122,10 +193,10 @@ def make_target(
     centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
     root = {role: cholesky(jnp.asarray(w.covariance)) for role, w in posterior.weights.items()}
     shares = [jnp.zeros(()), *(largest_share_left_out(shape) for shape in shapes.values())]
-    return Target(shapes, centre, root, constants, terms), jnp.max(jnp.stack(shares))
+    return Target(shapes, centre, root, constants, terms, hyper), jnp.max(jnp.stack(shares))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[Any, Tuning]:
     """Warm every chain up from its own draw of natural's Gaussian: state and tuning of each."""
     warm: Any = blackjax.window_adaptation(
@@ -135,14 +206,16 @@ def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[
     def one(own: Key[Array, ""]) -> tuple[Any, Tuning]:
         start_key, run_key = jax.random.split(own)
         keys = zip(jax.random.split(start_key, len(target.centre)), target.centre, strict=True)
-        start = {r: jax.random.normal(key, target.centre[r].shape) for key, r in keys}
+        start: Position = {r: jax.random.normal(key, target.centre[r].shape) for key, r in keys}
+        if target.hyper is not None:
+            start[HYPER] = jax.tree.map(jnp.zeros_like, target.hyper.mode)
         (state, tuning), _ = warm.run(run_key, start, num_steps=settings.warmup)
         return state, tuning
 
     return jax.lax.map(one, jax.random.split(key, settings.chains))
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def sample(
     target: Target, state: Any, tuning: Tuning, key: Key[Array, ""], count: int
 ) -> tuple[Any, Position, Bool[Array, "K S"]]:
@@ -201,7 +274,7 @@ def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -
     return Draws(joined, np.concatenate(divergent, axis=1), done == most)
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def _each_draw(target: Target, positions: Position) -> tuple[Position, Latent]:
     """Return weights and parameter functions of every draw."""
     return jax.vmap(jax.vmap(lambda z: (target.weights(z), target.latent(z))))(positions)
@@ -221,20 +294,42 @@ def diagnose(latent: Latent, varying: list[str]) -> tuple[float, float]:
     return worst, least
 
 
+def make_hyper(task: Task, posterior: MixedPosterior) -> Hyper:
+    """Return the hyper-parameters to sample, scaled by their deviations over the design points."""
+    start, mode, points = (
+        {role: to_free(lmc) for role, lmc in priors.items()}
+        for priors in (task.model.priors, posterior.model.priors, posterior.priors)
+    )
+    spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), LEAST_DEVIATION), points)
+    jitter, inputs = jnp.asarray(posterior.jitter), jnp.asarray(task.inputs)
+    where = {role: (posterior.inducing[role], inputs, jitter) for role in mode}
+    mode, spread, start = jax.tree.map(jnp.asarray, (mode, spread, start))
+    return Hyper(mode, spread, start, where)
+
+
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:
     """Find the hyper-parameters by ``natural``, then sample the weights."""
     settings = settings or NutsSettings()
-    exact = dataclasses.replace(task, tolerance=0.0)
-    posterior, result = natural.fit(exact, settings.natural)
+    exact, own = dataclasses.replace(task, tolerance=0.0), settings.natural or NaturalSettings()
+    if settings.points:
+        # The prior is around the starting values, which a further kernel has not.
+        exact = dataclasses.replace(exact, spare=())
+        own = dataclasses.replace(own, points=settings.points)
+    posterior, result = natural.fit(exact, own)
     if result.status in {"interrupted", "diverged"} or not posterior.weights:
         return posterior, result
-    target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms)
+    hyper = make_hyper(task, posterior) if isinstance(posterior, MixedPosterior) else None
+    target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms, hyper)
     draws = draw_all(target, task, settings, result.elbo)
     if not draws.positions:
         return posterior, dataclasses.replace(result, status="interrupted", message=NO_DRAWS)
     weights, latent = _each_draw(target, draws.positions)
     verdict = diagnose(latent, list(weights))
-    drawn = DrawnPosterior.from_chains(posterior, weights)
+    priors = None
+    if hyper is not None:
+        priors = jax.vmap(jax.vmap(hyper.priors))(draws.positions[HYPER])
+        priors = jax.tree.map(np.asarray, priors)
+    drawn = DrawnPosterior.from_chains(posterior, weights, priors)
     return drawn, _result(result, draws, verdict, float(left_out))
 
 

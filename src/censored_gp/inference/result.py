@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import Problem, Roles, Terms, collect_terms
-from censored_gp.inference.tables import Lookup, look_up
+from censored_gp.inference.lookup import Lookup, look_up
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import bucket
 from censored_gp.model.lmc import LMC, scale_lengthscales

@@ -26,9 +26,10 @@ from jaxtyping import Array, Float, Key
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import Nodes, Roles, Terms, elbo, log_likelihood_at, quadrature
-from censored_gp.inference.posterior import Latent, Posterior, Weights, flat
+from censored_gp.inference.posterior import Latent, Posterior, flat
 from censored_gp.inference.result import FitResult, Task
-from censored_gp.model.compilation import blas_threads_for
+from censored_gp.inference.sites import Weights
+from censored_gp.model.compilation import blas_threads_for, compiled_to_run_long
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_of_product, solve_lower
 from censored_gp.model.lmc import (
@@ -246,7 +247,7 @@ def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransfor
     return optax.rmsprop(learning_rate, decay=0.99)
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def take_step(
     parameters: Parameters, memory: Any, key: Key[Array, ""], shared: Shared, choices: Choices
 ) -> tuple[Parameters, Any, Float[Array, ""]]:
@@ -260,7 +261,7 @@ def take_step(
     return eqx.apply_updates(parameters, change), memory, value
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def _weights(free: LMC, values: Values, inducing: InducingInputs, shared: Shared) -> Weights:
     """Return q(v) of one role from its q over function values."""
     lmc, q = shared.gaussians(free, values)
@@ -281,13 +282,13 @@ def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterio
     return jax.tree.map(np.asarray, posterior)
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def held_out_score(
-    posterior: Posterior, inputs: Float[Array, "V C"], terms: tuple[Terms, ...], key: Key[Array, ""]
+    priors: Roles, moments: tuple[Latent, Latent], terms: tuple[Terms, ...], key: Key[Array, ""]
 ) -> Float[Array, ""]:
     """Return the log density of held-out cells, -NLPD, as a mixture over samples of q."""
-    mean, variance = posterior.latent(inputs)
-    nodes, total = samples(posterior.model.priors, terms, key, VALIDATION_SAMPLES), jnp.zeros(())
+    mean, variance = moments
+    nodes, total = samples(priors, terms, key, VALIDATION_SAMPLES), jnp.zeros(())
     for part in terms:
         logs = log_likelihood_at(part, part.gather(mean), part.gather(variance), nodes(part)[0])
         mixed = jax.scipy.special.logsumexp(logs, axis=1) - np.log(VALIDATION_SAMPLES)
@@ -295,7 +296,7 @@ def held_out_score(
     return total
 
 
-@eqx.filter_jit
+@compiled_to_run_long
 def starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
     """Return q of one role, equal to the prior of each of the groups."""
     joint = covariance(lmc, shared.inputs, shared.jitter)
@@ -325,7 +326,7 @@ class Run:
                 values[role] = starting_values(lmc, self.shared, groups)
         start = Parameters({role: to_free(lmc) for role, lmc in priors.items()}, values)
         self.best = self.parameters = jax.tree.map(jnp.asarray, start)
-        self.memory: Any = eqx.filter_jit(optimiser(1.0).init)(cast(Any, self.parameters))
+        self.memory: Any = compiled_to_run_long(optimiser(1.0).init)(cast(Any, self.parameters))
 
     def run(self) -> str:
         """Step until the score settles; return how it ended. The best parameters are kept."""
@@ -367,7 +368,9 @@ class Run:
         posterior = to_posterior(self.task, self.parameters, self.shared)
         held_out = dataclasses.replace(self.task, observations=observations, held_out=None)
         # The same samples at every check, so that scores differ by the parameters only.
-        return float(held_out_score(posterior, jnp.asarray(inputs), held_out.terms, self.score_key))
+        moments = posterior.latent(inputs)
+        own = posterior.model.priors, moments, held_out.terms, self.score_key
+        return float(held_out_score(*own))
 
 
 def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, FitResult]:
@@ -381,7 +384,7 @@ def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, Fit
             if status != "diverged" or len(run.trace) > 1:
                 break
         posterior = to_posterior(task, run.best, run.shared)
-        value = float(eqx.filter_jit(bound)(run.best, run.shared))
+        value = float(compiled_to_run_long(bound)(run.best, run.shared))
     return posterior, _result(run, status, value)
 
 

@@ -15,6 +15,10 @@ EVEN_NODES = 128
 REACH = 8.0
 """Evenly spaced nodes reach this many standard deviations."""
 
+SHIFTED = {0: (1, 1.0), 1: (10, 0.8), 2: (6, 1.1), 3: (4, 1.5)}
+"""Nodes per dimension of each of several shifted grids, and how far they are apart."""
+WIDE = (18, 0.9)
+"""The same where the nodes of one dimension will be reweighted: they reach further out."""
 
 Rule = tuple[Float[np.ndarray, "..."], Float[np.ndarray, "S"]]
 """Nodes, S or S for each of J parameters, and their weights."""
@@ -62,3 +66,26 @@ def grid(varying: tuple[bool, ...], count: int | None = None, evenly: bool = Fal
     masses = [weights if vary else np.ones(1) for vary in varying]
     mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(varying))
     return mesh, functools.reduce(np.multiply.outer, masses).reshape(-1)
+
+
+@functools.cache
+def shifted_grids(varying: tuple[bool, ...], count: int, wide: bool = False) -> Rule:
+    """Return `count` evenly spaced grids over J standard normals, each with a shift of its own.
+
+    A grid of few nodes is exact enough for smooth functions. Together the nodes of many are close,
+    so that a mixture over them all is smooth even where its components are narrow.
+    """
+    number = sum(varying)
+    nodes, step = WIDE if wide and number == 1 else SHIFTED[number]
+    places = (np.arange(nodes) - 0.5 * (nodes - 1)) * step
+    # Of every dimension another irrational number: the shifts are spread evenly over all.
+    golden = np.array([0.618, 0.755, 0.82])[max(number, 1) - 1] ** np.arange(1, len(varying) + 1)
+    shifts = (np.arange(1, count + 1)[:, None] * golden + 0.5) % 1.0 - 0.5
+    moved = places + step * np.where(varying, shifts, 0.0)[..., None]
+    meshes = [
+        np.meshgrid(*(m if vary else np.zeros(1) for m, vary in zip(own, varying, strict=True)))
+        for own in moved
+    ]
+    mesh = np.stack([np.stack(axes, axis=-1).reshape(-1, len(varying)) for axes in meshes])
+    mass = np.exp(-0.5 * np.sum(mesh**2, axis=2))
+    return mesh, mass / mass.sum(axis=1, keepdims=True)

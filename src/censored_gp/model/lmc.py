@@ -32,6 +32,8 @@ from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, solve_lower
 
+Where = tuple[InducingInputs, Inputs, Scalar]
+"""The inducing inputs of a role, the inputs of some rows, and the jitter."""
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
 
 
@@ -51,14 +53,15 @@ class Nugget(eqx.Module):
     column: int = eqx.field(static=True, default=0)
     period: float = eqx.field(static=True, default=1.0)
 
-    def bumps(self, inputs: Inputs) -> Float[Array, "N J"]:
+    def bumps(self, inputs: Inputs) -> Float[AnyArray, "N J"]:
         """Return the weight of each bump at the inputs: cos^2, zero from the next centre on."""
         count = np.shape(self.size)[2]
         if count == 1:
-            return jnp.ones((len(inputs), 1))
-        phase = jnp.asarray(inputs)[:, self.column, None] * (count / self.period)
-        apart = jnp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
-        return jnp.cos(0.5 * jnp.pi * jnp.minimum(apart, 1.0)) ** 2
+            return np.ones((len(inputs), 1))
+        xp = np if isinstance(inputs, np.ndarray) else jnp
+        phase = inputs[:, self.column, None] * (count / self.period)
+        apart = xp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
+        return xp.cos(0.5 * np.pi * xp.minimum(apart, 1.0)) ** 2
 
     def views(self, number: int) -> set[tuple[int, float | None]]:
         """What c depends on in a row of ``number`` columns, see `Kernel.views`."""
@@ -88,9 +91,9 @@ class LMC(eqx.Module):
         """Whether the role depends on the input at all."""
         return bool(self.kernels)
 
-    def constant(self, rows: int) -> Float[Array, "N O"]:
+    def constant(self, rows: int) -> Float[AnyArray, "N O"]:
         """Return the means at so many rows, the outputs of all blocks side by side."""
-        return jnp.broadcast_to(jnp.asarray(self.mean).reshape(1, -1), (rows, self.mean.size))
+        return self.mean.reshape(1, -1) + np.zeros((rows, 1))
 
     @property
     def coregionalization(self) -> tuple[Float[AnyArray, "B D D"], ...]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,10 +31,11 @@ from censored_gp.model.compilation import Rows, in_float64
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
 from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
 
-Latent = dict[str, Float[Array, "... N O"]]
+Latent = dict[str, Any]
 """Latent values by role, the outputs of all blocks side by side."""
 MOST_LATENT = 3
-"""A kernel has at most this many latent functions where no rank was chosen."""
+"""A kernel has at most this many latent functions of up to ten outputs, where no rank was chosen;
+one more of up to a hundred, and so on."""
 MARGIN = 100.0
 """Half the lengthscales leave out at least this many times the variance, even for Matern 5/2."""
 
@@ -59,7 +60,7 @@ class Design:
         Whether outputs share latent functions, for all roles or by role.
     rank
         R_q of every kernel, or by role (one number, or one for each kernel). None: as many as there
-        are outputs, at most `MOST_LATENT`.
+        are outputs, at most `MOST_LATENT`, and one more with every power of ten outputs.
     nugget
         Cycle of the nuggets of means, for the families that ask for one; None: no nuggets.
     """
@@ -85,7 +86,8 @@ class Design:
                 f"`rank` of the role {role!r} must be one integer, or one for each of its {count} "
                 f"kernel(s), got {each}."
             )
-        return tuple(min(outputs, MOST_LATENT if rank is None else rank) for rank in each)
+        most = MOST_LATENT + len(str(max(outputs - 1, 1))) - 1
+        return tuple(min(outputs, most if rank is None else rank) for rank in each)
 
     @property
     def role_outputs(self) -> dict[str, tuple[int, ...]]:
@@ -182,7 +184,7 @@ def _draw_role(
 ) -> Float[Array, "N D"]:
     """Draw the parameter functions of one role at the inputs."""
     if not lmc.varies:
-        return lmc.constant(len(inputs))
+        return jnp.asarray(lmc.constant(len(inputs)))
     phi, _ = features(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
     loading = loadings(lmc, inducing)
     weights = jax.random.normal(key, (loading.shape[0], *loading.shape[2:]))

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -245,6 +246,17 @@ def design_for(
     alone = wanted.get("mean", ()) is None and settings["engine"] == "natural"
     nugget = default_nugget(columns, inputs) if alone else None
     return Design(likelihoods, kernels, settings["coupled"], settings["rank"], nugget)
+
+
+def with_kernels(design: Design, kernels: Mapping[str, tuple[Kernel, ...]]) -> Design | None:
+    """Return the design with other hyper-parameters of its kernels, and perhaps further kernels.
+
+    None if the kernels are of another kind, or look at other columns, than those of the design.
+    """
+    for role, own in design.kernels.items():
+        if jax.tree.structure(own) != jax.tree.structure(kernels.get(role, ())[: len(own)]):
+            return None
+    return dataclasses.replace(design, kernels={role: kernels[role] for role in design.kernels})
 
 
 def kernels_by_role(

@@ -8,38 +8,33 @@ bounds, so the weights stay and each component is truncated. Only where a cell h
 that no other row shares, does the posterior give the nodes of its cavity, and they are reweighted
 by the likelihood of the cell's own record.
 
-Two kinds of program are compiled: the nodes for each shape of posterior, and each query for each
-likelihood. The latter take long to compile, and all models of a family share them.
+One program is compiled for each query and likelihood; all models of a family share them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri
 
 from censored_gp.data.errors import quoted, reads_as, warn
 from censored_gp.data.observations import Observations
-from censored_gp.inference.posterior import Latent, Noise, Posterior, TrainingSites
+from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.sites import TrainingSites
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.model.compilation import (
     AnyArray,
-    Inputs,
-    bucket,
-    compiled,
     in_float64,
-    pad,
     slices,
 )
-from censored_gp.model.model import Units
+from censored_gp.model.model import Latent, Units
 from censored_gp.prediction.mixture import (
     Bounds,
     Gamma,
@@ -58,7 +53,7 @@ Index: TypeAlias = tuple[Int[np.ndarray, "K"], Int[np.ndarray, "K"]]
 
 MOST_ROWS = 4096
 """Nodes are computed for at most this many rows at once, which bounds the memory."""
-MOST_KEPT = 2**20
+MOST_KEPT = 2**23
 """Nodes of at most this many latent values are kept for the next query."""
 QUANTILES_KEPT = 8
 """Quantiles and ends of intervals at this many levels are kept: plots and tables share them."""
@@ -68,28 +63,6 @@ MOST_NUMBERS = 2 * 10**9
 """A sample has at most this many numbers, 16 GB."""
 MOST_DRAWN = 5_000_000
 """At most this many cells are drawn jointly at once, which bounds the memory."""
-
-
-@compiled
-def _nodes_at(
-    posterior: Posterior, inputs: Inputs, sites: TrainingSites
-) -> tuple[Latent, Float[Array, "S"]]:
-    """Return latent values at the inputs by role, and the weights of the nodes."""
-    return posterior.nodes(inputs, sites)
-
-
-@compiled
-def _latent_at(posterior: Posterior, inputs: Inputs, sites: TrainingSites) -> tuple[Latent, Latent]:
-    """Return means and variances of the latent parameters by role."""
-    return posterior.latent(inputs, sites)
-
-
-@compiled
-def _draw_latent_at(
-    posterior: Posterior, inputs: Inputs, sites: TrainingSites, noise: Noise, count: int
-) -> Latent:
-    """Draw latent values by role, jointly over rows and outputs."""
-    return posterior.draw(noise, inputs, count, sites)
 
 
 class Prediction:
@@ -112,8 +85,7 @@ class Prediction:
         sites: TrainingSites | None = None,
         outputs: tuple[int, ...] | None = None,
     ) -> None:
-        # The number of training rows must not decide what is compiled.
-        self._posterior = dataclasses.replace(posterior, sites={})
+        self._posterior = posterior
         self._units, self._inputs, self.names = units, inputs, names
         self._observed, self._sites = bounds, dict(sites or {})
         self._outputs = tuple(range(len(names))) if outputs is None else outputs
@@ -304,8 +276,7 @@ class Prediction:
         """
         parts = []
         for rows in slices(len(self._inputs), MOST_ROWS):
-            found = _latent_at(self._posterior, *self._padded(rows))
-            parts.append(jax.tree.map(lambda a, n=rows.stop - rows.start: np.asarray(a)[:n], found))
+            parts.append(self._posterior.latent(*self._part(rows)))
         mean, variance = jax.tree.map(lambda *each: np.concatenate(each), *parts)
         return mean, jax.tree.map(np.sqrt, variance)
 
@@ -353,9 +324,8 @@ class Prediction:
         everything = slice(0, len(self._inputs))
         # Cavity nodes are to be reweighted: they cannot be drawn from as they are.
         if joint or self._sites:
-            inputs, sites = self._padded(everything, "rows")
-            noise = self._posterior.noise(random, len(inputs), count)
-            latent = _draw_latent_at(self._posterior, inputs, sites, noise, count)
+            inputs, sites = self._part(everything)
+            latent = self._posterior.draw(random, inputs, count, sites)
         else:
             latent = self._draw_nodes(random, count)
         drawn = np.empty((count, *self.shape))
@@ -489,21 +459,14 @@ class Prediction:
         everything = rows == slice(0, len(self._inputs))
         if everything and self._nodes is not None:
             return self._nodes
-        found = jax.tree.map(np.asarray, _nodes_at(self._posterior, *self._padded(rows)))
+        found = self._posterior.nodes(*self._part(rows))
         if everything and sum(a.size for a in found[0].values()) <= MOST_KEPT:
             self._nodes = found
         return found
 
-    def _padded(
-        self, rows: slice, of: Literal["rows", "predictions"] = "predictions"
-    ) -> tuple[Float[np.ndarray, "P C"], TrainingSites]:
-        """Return inputs and sites of some rows, padded to one of few sizes with empty sites."""
-        size = rows.stop - rows.start
-        room = bucket(size, of) - size
-        sites = jax.tree.map(
-            lambda a: np.pad(np.asarray(a)[:, rows], ((0, 0), (0, room), (0, 0))), self._sites
-        )
-        return pad(self._inputs[rows], room), sites
+    def _part(self, rows: slice) -> tuple[Float[np.ndarray, "n C"], TrainingSites]:
+        """Return inputs and sites of some rows."""
+        return self._inputs[rows], jax.tree.map(lambda a: a[..., rows, :], self._sites)
 
     def _has_cavity(self, family: Likelihood) -> bool:
         """Whether the nodes of training cells are those of the cavity, to be reweighted."""

@@ -5,11 +5,9 @@ Each function draws on the axes it is given, or on new ones, and returns them.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import equinox as eqx
 import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -20,7 +18,6 @@ from censored_gp.data.observations import Observations
 from censored_gp.data.tables import ResultTable
 from censored_gp.data.time import WEEKDAYS
 from censored_gp.estimator.summary import kernel_labels, longest_lengthscale
-from censored_gp.inference.posterior import Posterior
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import in_float64
 from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
@@ -473,10 +470,8 @@ def component_marginals(
     model: Any, role: str, inputs: Float[np.ndarray, "N C"]
 ) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:
     """Return mean and standard deviation of each kernel's part of a role's latent functions."""
-    # Without sites the compiled program does not depend on the number of training rows.
-    posterior = dataclasses.replace(model.posterior_, sites={})
-    mean, variance = eqx.filter_jit(Posterior.components)(posterior, role, inputs)
-    return np.asarray(mean), np.sqrt(np.asarray(variance))
+    mean, variance = model.posterior_.components(role, inputs)
+    return mean, np.sqrt(variance)
 
 
 def _parameter(model: Any, role: str, d: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from censored_gp.cli.console import bad_option, say
 from censored_gp.cli.options import (
     FileOptions,
     FitOptions,
+    FleetOptions,
     ModelName,
     OutputOption,
     ProbabilityOption,
@@ -206,6 +208,53 @@ def compare(
             **arguments,
         )
     write_table(compared, output)
+
+
+@command(
+    app,
+    "fleet",
+    "censored-gp fleet sales.parquet --by store_id --series product_id --outputs sold \\\n"
+    "    --time time --censored sold_out --model mocgp --save results --jobs 2",
+)
+def fleet(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="Tables, or folders.")],
+    training: FleetOptions,
+    reading: FileOptions,
+    save: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")],
+    jobs: Annotated[int, typer.Option(help="Worker processes; -1: one on each core.")] = -1,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask cluster.")] = None,
+    periods: Annotated[int, typer.Option(min=0, help="Number of steps ahead to forecast.")] = 0,
+    probability: ProbabilityOption = 0.9,
+) -> None:
+    """Fit a model to each of many groups, such as stores.
+
+    Results are folders of Parquet files in DIR: imputed, lost_demand, forecast, and summary with a
+    row for each group. The same command, given again, does what is left.
+    """
+    from censored_gp.cli import fitting
+    from censored_gp.data.layout import columns_used
+    from censored_gp.estimator.fleet import fit_many, parquet_files
+
+    data: Any = parquet_files(files)
+    sources = [fitting.table_file(path, reading) for path in data or files]
+    arguments = fitting.fit_arguments(dataclasses.replace(training, by=training.series), sources[0])
+    used = [*columns_used(arguments, sources[0].header()), training.by]
+    arguments["series"] = arguments.pop("by")
+    if reading.where or not data:
+        where = fitting.where_pairs(reading.where)
+        data = [source.read(used, where) for source in sources]
+    with contextlib.ExitStack() as stack:
+        if dask is not None:
+            # An optional dependency.
+            from dask.distributed import Client
+            from joblib import parallel_config
+
+            stack.enter_context(Client(dask))
+            stack.enter_context(parallel_config(backend="dask"))
+        say(str(fit_many(
+            data, fitting.unfitted(training), by=training.by, save=save, zone=reading.zone,
+            periods=periods, probability=probability, n_jobs=None if dask else jobs, **arguments,
+        )))  # fmt: skip
 
 
 @command(app, "report", "censored-gp report --load bikes.cgp --output report.html")

@@ -122,6 +122,8 @@ def _fit(model: CensoredGP, X: Any, y: Any, known: dict[str, Any]) -> float:
         # One of many models that stops early is told by its scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y, **known)
+    if model.report_.status == "interrupted":
+        raise KeyboardInterrupt
     return time.perf_counter() - began
 
 

@@ -25,7 +25,7 @@ from censored_gp.estimator.settings import seed_of
 from censored_gp.estimator.training import make_task, seen_by
 from censored_gp.inference import infer
 from censored_gp.inference.model_search import best_fit
-from censored_gp.model.compilation import float64
+from censored_gp.model.compilation import float64, interruptible
 from censored_gp.model.starting_values import design_for, starting_models
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
@@ -215,12 +215,14 @@ def _refit(model: Any, held_out: Bool[np.ndarray, "N D"], use_censoring: bool) -
     left = np.where(held_out, np.nan, values)
     # An output of which nothing is left must start somewhere.
     left = np.where(np.isnan(left).all(axis=0), values, left)
-    with float64():
+    with interruptible(), float64():
         design = design_for(vars(model), training.likelihoods, training.columns, training.inputs)
         models = starting_models(design, left)
         task = make_task(model, training, models[-1], seen, held_out=held_out)
         # The other engines would take many times longer for about the same answer.
-        posterior, _ = best_fit(partial(infer, "natural"), task, models)
+        posterior, result = best_fit(partial(infer, "natural"), task, models)
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
     return Prediction(posterior, units, training.inputs, model.output_names_)
 
 

@@ -17,6 +17,7 @@ kernel with itself is diagonal, and a table with more entries than rows is kept 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations_with_replacement, pairwise
 from typing import Any, NamedTuple
@@ -28,15 +29,23 @@ from jaxtyping import Array, Float, Int
 from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.sparse import csr_array
 
-from censored_gp.inference.posterior import Sites, Weights
+from censored_gp.inference.sites import Sites, Weights
 from censored_gp.kernels.base import Kernel, canonical_inputs
-from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled_for_arrays, pad, slices
-from censored_gp.model.inducing import Inducing
-from censored_gp.model.lmc import Nugget, kernel_blocks
+from censored_gp.model.compilation import (
+    AnyArray,
+    Scalar,
+    bucket,
+    compiled_for_arrays,
+    float64,
+    pad,
+    slices,
+)
+from censored_gp.model.inducing import Inducing, InducingInputs
+from censored_gp.model.lmc import LMC, Nugget, kernel_blocks
 
 POTRF, POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
 Matrix = Float[AnyArray, "J M"]
-ByOutput = Float[np.ndarray, "N D"]
+ByOutput = Float[AnyArray, "N D"]
 MOST_BY_OUTPUT = 4
 """Up to this many outputs have tables of their own, as their Fisher information needs them."""
 MOST_DISTINCT = 2048
@@ -79,7 +88,8 @@ class Features:
     """
 
     def __init__(self, free: Kernel, inducing: Inducing, inputs: Matrix, jitter: float) -> None:
-        found, slopes = _matrices(free, inducing, inputs, np.asarray(jitter))
+        with float64():
+            found, slopes = _matrices(free, inducing, inputs, np.asarray(jitter))
         gram, cross, diagonal = map(np.asarray, found)
         self.slopes = [tuple(map(np.asarray, slope)) for slope in slopes]
         factor, failed = POTRF(gram, lower=1, clean=1)
@@ -143,9 +153,13 @@ class Pair:
         rows = len(block.index[q])
         self.diagonal = q == p
         self.sparse = not self.diagonal and np.prod(self.shape, dtype=float) > SPARSE * rows
-        channels = len(self.coefficients)
-        size = self.shape[0] if self.diagonal else rows if self.sparse else int(np.prod(self.shape))
-        self.sums = np.zeros((channels, size))
+
+    @cached_property
+    def sums(self) -> Float[np.ndarray, "K S"]:
+        """The entries of the tables, flat: zero until rows are added."""
+        size = self.shape[0] if self.diagonal else int(np.prod(self.shape))
+        rows = len(self.block.index[self.q])
+        return np.zeros((len(self.coefficients), rows if self.sparse else size))
 
     def where(self, rows: slice) -> Int[np.ndarray, "n"]:
         """Return the entry of the flattened table that each row belongs to."""
@@ -229,9 +243,10 @@ class Block:
         features: list[Features],
         mixing: list[Float[np.ndarray, "D R"]],
         mean: Float[np.ndarray, "D"],
-        index: list[Int[np.ndarray, "N"]],
+        lookups: Sequence[Lookup],
     ) -> None:
-        self.features, self.mixing, self.mean, self.index = features, mixing, mean, index
+        self.features, self.mixing, self.mean = features, mixing, mean
+        self.inputs, self.index = zip(*lookups, strict=True)
         self.rank = max(a.shape[1] for a in mixing)
         ends = np.cumsum([0, *(f.phi.shape[1] for f in features)])
         self.columns = [slice(a, b) for a, b in pairwise(ends)]
@@ -285,17 +300,42 @@ class Block:
         inverse, _ = POTRI(factor, lower=1)
         covariance = np.tril(inverse) + np.tril(inverse, -1).T
         centre = covariance @ linear.ravel()
-        self.weights = Weights(centre, covariance)
+        self.set_weights(Weights(centre, covariance))
+        return 0.5 * (np.trace(covariance) + centre @ centre - order + log_det)
+
+    def set_weights(self, weights: Weights) -> None:
+        """Prepare to look up moments under given q(v)."""
+        self.weights = weights
         for pair in self.pairs:
-            pair.prepare(covariance)
-        by_rank = centre.reshape(self.rank, self.size)
+            pair.prepare(np.asarray(weights.covariance))
+        by_rank = np.asarray(weights.mean).reshape(self.rank, self.size)
         self.functions = [
             f.phi @ by_rank[: a.shape[1], columns].T
             for f, a, columns in zip(self.features, self.mixing, self.columns, strict=True)
         ]
-        return 0.5 * (np.trace(covariance) + centre @ centre - order + log_det)
 
-    def latent(self, rows: slice) -> list[Float[np.ndarray, "n R"]]:
+    def functions_of(self, weights: Float[np.ndarray, "S W"]) -> Float[np.ndarray, "S N D"]:
+        """Return m + Psi v at all rows for given weights v."""
+        by_rank = weights.reshape(-1, self.rank, self.size)
+        found = self.mean + np.zeros((len(weights), len(self.index[0]), 1))
+        parts = zip(self.features, self.mixing, self.columns, self.index, strict=True)
+        for features, a, columns, index in parts:
+            u = features.phi @ np.moveaxis(by_rank[:, : a.shape[1], columns], 1, 2)
+            found += (u @ a.T)[:, index]
+        return found
+
+    def components(self, rows: slice) -> tuple[Float[np.ndarray, "Q n D"], ...]:
+        """Return means and variances of each kernel's share of f - m at some rows."""
+        means = [u @ a.T for u, a in zip(self.latent(rows), self.mixing, strict=True)]
+        variances, alone = [], [pair for pair in self.pairs if pair.diagonal]
+        for q, pair in enumerate(alone):
+            own = pair.moments(rows)
+            own = own if pair.spread is None else own @ pair.spread.T
+            rest = self.features[q].rest[self.index[q][rows], None] * self.variances[q]
+            variances.append(np.maximum(own, 0.0) + rest)
+        return np.stack(means), np.stack(variances)
+
+    def latent(self, rows: slice) -> list[Any]:
         """Return the means of the latent functions u_{q,i} at some rows."""
         return [u[index[rows]] for u, index in zip(self.functions, self.index, strict=True)]
 
@@ -398,16 +438,34 @@ class Block:
         return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
 
 
-def look_up(part: Kernel | Nugget, inputs: Float[np.ndarray, "N C"], inducing: int = 0) -> Lookup:
+def make_blocks(
+    free: LMC, inducing: InducingInputs, lookups: Sequence[Lookup], jitter: float
+) -> list[Block]:
+    """Compute the features of a role, given by free hyper-parameters, block by block."""
+    found = []
+    for b, mean in enumerate(np.asarray(free.mean)):
+        own = jax.tree.map(lambda leaf: leaf[b], free.kernels)  # noqa: B023
+        parts = zip(own, inducing, lookups, strict=True)
+        features = [Features(kernel, z, lookup.inputs, jitter) for kernel, z, lookup in parts]
+        found.append(Block(features, [np.asarray(a)[b] for a in free.mixing], mean, lookups))
+    return found
+
+
+def look_up(
+    part: Kernel | Nugget,
+    inputs: Float[np.ndarray, "N C"],
+    inducing: int = 0,
+    exactly: bool = False,
+) -> Lookup:
     """Find the inputs that a kernel distinguishes, padded to a number that other data sets share.
 
     If they are many, each column is divided into `MOST_DISTINCT` equal steps, or `STEPS` times as
     many as there are inducing inputs, and the rows of one step count as one input: that nearest to
-    its middle.
+    its middle; but for ``exactly``.
     """
     canonical = canonical_inputs(part.views(inputs.shape[1]), inputs)
     first, index = _distinct(canonical)
-    if len(first) > MOST_DISTINCT:
+    if len(first) > MOST_DISTINCT and not exactly:
         low, width = (
             canonical.min(axis=0),
             np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing),

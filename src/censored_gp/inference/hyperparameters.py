@@ -1,0 +1,209 @@
+"""Hyper-parameters as a part of the posterior: a weak prior, and design points around the mode.
+
+Taking the fitted hyper-parameters for certain makes intervals too narrow where data are few or
+mostly censored. So they get a prior p(theta), the fit climbs to the mode of ELBO + log p, and the
+posterior is approximated there by a Gaussian,
+
+    theta ~ N(mode, (F + P)^-1),        F: the Fisher information, P: the precision of the prior,
+
+of which a few points are drawn. Predictions are mixtures over the posteriors at these points.
+
+The prior is around the starting values of the model. These are taken from the spread of inputs and
+outputs, so it has no unit. Logarithms of lengthscales, of other hyper-parameters of kernels, and of
+the deviation |a| that a kernel gives an output (or of a nugget) are Gaussian; so are the levels.
+The directions of coefficients a, which are the couplings, are uniform. Steps from the mode change
+|a| by a factor, so that it stays positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtri
+
+from censored_gp.inference.elbo import Roles
+from censored_gp.inference.fisher import Vector, from_vector, to_vector
+from censored_gp.inference.result import Task
+from censored_gp.model.compilation import AnyArray
+from censored_gp.model.lmc import LMC
+
+POINTS = 16
+"""The number of design points."""
+MOST_CELLS = 5000
+"""With more observed cells the hyper-parameters hardly matter: by default they are fixed."""
+MOST_NUMBERS = 2**24
+"""The covariances of the weights at all design points together have at most this many numbers."""
+KERNEL_SPREAD = 1.0
+"""Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels."""
+SIZE_SPREAD = 1.0
+"""Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget."""
+MEAN_SPREAD = 3.0
+"""Prior deviation of the level of a mean, times the deviation that its function starts with."""
+LEVEL_SPREAD = 2.0
+"""Prior deviation of the level of the other roles, which are logarithms or nearly so."""
+CERTAIN = 1e-6
+"""The deviation of what is not to move at all: nuggets that start at zero, and rotations."""
+MOST_LEVELS = 12
+"""The curvature of the levels is a difference of gradients if there are at most so many."""
+LEAST_FACTOR = 0.1
+"""A step from the mode is shortened to this share of it at most."""
+MOST_FACTOR = 1.5
+"""A step from the mode is lengthened by this factor at most."""
+
+
+def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
+    """Tell whether a fit mixes over hyper-parameters: as told, or where it matters and is cheap."""
+    if hyperparameters == "auto":
+        return engine == "natural" and int(np.sum(~task.observations.is_missing)) <= MOST_CELLS
+    return hyperparameters in ("mixed", "given") and engine in ("natural", "nuts")
+
+
+class LogPrior(NamedTuple):
+    """log p(theta) at some hyper-parameters, its gradient, and the diagonal of its curvature."""
+
+    value: float
+    gradient: Vector
+    curvature: Vector
+
+
+def level_deviation(role: str, start: LMC) -> Float[AnyArray, "B D"]:
+    """Return the prior deviations of the means of a role."""
+    if role == "mean" and start.varies:
+        return MEAN_SPREAD * sum(start.variances) ** 0.5
+    return np.full(np.shape(start.mean), LEVEL_SPREAD)
+
+
+def log_prior(free: Roles, start: Roles, hold: bool = False) -> LogPrior:
+    """Return the log prior of free hyper-parameters, around those that a fit starts with.
+
+    If kernels and their coefficients are held, they are certain.
+    """
+    vector = to_vector(free)
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(len(vector)), free))
+    value, gradient, curvature = 0.0, np.zeros(len(vector)), np.zeros(len(vector))
+    for role, lmc in free.items():
+        first, place = start[role], places[role]
+        plain = [(lmc.mean, first.mean, place.mean, level_deviation(role, first))]
+        leaves = map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels))
+        for parts in zip(*leaves, strict=True):
+            plain.append((*parts, np.full(np.shape(parts[0]), CERTAIN if hold else KERNEL_SPREAD)))
+        for a, centre, at in _amplitudes(lmc, first, place):
+            if hold or not np.any(centre):
+                plain.append((a, centre, at, np.full(len(a), CERTAIN)))
+                continue
+            square = float(a @ a)
+            away = 0.5 * np.log(square / float(centre @ centre)) / SIZE_SPREAD
+            value -= 0.5 * away**2
+            gradient[at] -= away / SIZE_SPREAD * a / square
+            # Directions are uniform. A radian or so is as far as they can turn.
+            curvature[at] += 1.0 / (SIZE_SPREAD**2 * square)
+        for here, centre, at, deviation in plain:
+            away, at = np.ravel((here - centre) / deviation), np.ravel(at)
+            value -= 0.5 * float(away @ away)
+            gradient[at] -= away / np.ravel(deviation)
+            curvature[at] += np.ravel(deviation) ** -2.0
+    return LogPrior(value, gradient, curvature)
+
+
+def _amplitudes(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the coefficients of every output and kernel, and every nugget, of several LMCs."""
+    for several in zip(*(lmc.mixing for lmc in lmcs), strict=True):
+        for b, d in np.ndindex(np.shape(several[0])[:2]):
+            yield tuple(np.asarray(a)[b, d] for a in several)
+    nuggets = [np.ravel(lmc.nugget.size) for lmc in lmcs if lmc.nugget is not None]
+    for row in zip(*nuggets, strict=True):
+        yield tuple(np.reshape(number, 1) for number in row)
+
+
+def rotations(free: Roles) -> Float[np.ndarray, "T P"]:
+    """Return the directions in which the mixing of a kernel is rotated, which change nothing."""
+    places = from_vector(np.arange(len(to_vector(free))), free)
+    found = []
+    for role, lmc in free.items():
+        for a, at in zip(lmc.mixing, places[role].mixing, strict=True):
+            for b, i, j in np.ndindex(len(a), a.shape[2], a.shape[2]):
+                if i < j:
+                    direction = np.zeros(len(to_vector(free)))
+                    direction[at[b, :, i].astype(int)] = a[b, :, j]
+                    direction[at[b, :, j].astype(int)] = -a[b, :, i]
+                    length = np.linalg.norm(direction)
+                    found += [direction / length] if length > 0.0 else []
+    return np.reshape(found, (len(found), len(to_vector(free))))
+
+
+def displaced(free: Roles, change: Vector) -> Roles:
+    """Return hyper-parameters moved by a change; what of it alters a size acts on its logarithm.
+
+    A row of coefficients a moves to |a| exp(d' a / |a|^2) times the direction of a + t, where t is
+    the part of its change d that is orthogonal to a.
+    """
+    moved = to_vector(free) + change
+    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(len(moved)), free))
+    for role, lmc in free.items():
+        for a, at in _amplitudes(lmc, places[role]):
+            length = float(np.linalg.norm(a))
+            if length > 0.0:
+                along = float(change[at] @ a) / length**2
+                turned = a + change[at] - along * a
+                moved[at] = turned * (np.exp(along) * length / np.linalg.norm(turned))
+    return from_vector(moved, free)
+
+
+def standard_points(count: int, dimension: int) -> Float[np.ndarray, "K P"]:
+    """Return a Latin hypercube of standard normal points, a sample of mean 0 and variance 1."""
+    levels = np.tile(ndtri((np.arange(count) + 0.5) / count), (dimension, 1))
+    return np.random.default_rng(0).permuted(levels / levels[0].std(), axis=1).T
+
+
+def principal_directions(
+    free: Roles,
+    information: Float[np.ndarray, "P P"],
+    prior: Float[np.ndarray, "P P"],
+    at: Callable[[Vector], tuple[float, Vector]],
+) -> Float[np.ndarray, "P R"]:
+    """Return principal directions of N(0, (F + P)^-1), each as long as its deviation.
+
+    `at` evaluates the log posterior and its gradient at a displacement. The Fisher information
+    holds sites and other roles fixed; so the curvature of the levels, on which sums depend most, is
+    a difference of gradients instead. Rotations, and what is certain, are left out. Coefficients
+    that have vanished have no information, although the evidence falls as they grow: where the
+    information is less than the prior's, a direction is as long as the drop over it tells, which
+    is 1/2 over a deviation.
+    """
+    across, (value, slope) = rotations(free), at(np.zeros(len(prior)))
+    places = from_vector(np.arange(len(prior)), free)
+    levels = np.concatenate([np.ravel(lmc.mean) for lmc in places.values()]).astype(int)
+    precision = information + prior
+    if len(levels) <= MOST_LEVELS:
+        steps = 0.5 / np.sqrt(np.diagonal(precision))
+        columns = [(slope - at(np.eye(len(prior))[i] * steps[i])[1]) / steps[i] for i in levels]
+        if np.all(np.isfinite(columns)):
+            precision[levels], precision[:, levels] = columns, np.transpose(columns)
+            within = np.ix_(levels, levels)
+            precision[within] = 0.5 * (precision[within] + precision[within].T)
+    values, vectors = np.linalg.eigh(precision)
+    least = 0.5 * np.diagonal(prior).min()
+    precision = (vectors * np.maximum(values, least)) @ vectors.T
+    values, vectors = np.linalg.eigh(precision + across.T @ across / CERTAIN**2)
+    kept = values < 0.5 * CERTAIN**-2.0
+    values, vectors = values[kept], vectors[:, kept]
+    found = vectors / np.sqrt(values)
+    told = values - np.einsum("pi,pq,qi->i", vectors, prior, vectors)
+    for i in np.flatnonzero(told < 0.5 * values):
+        found[:, i] *= radial_factor(0.5, value - at(found[:, i])[0]) or LEAST_FACTOR
+    return found
+
+
+def radial_factor(promised: float, fallen: float) -> float:
+    """Return by how much a step from the mode is to be longer, to fall by what was promised.
+
+    The log posterior is taken to be quadratic along the step. Zero: it is not finite there.
+    """
+    if not np.isfinite(fallen):
+        return 0.0
+    ratio = np.sqrt(promised / max(fallen, 1e-9))
+    return float(np.clip(ratio, LEAST_FACTOR, MOST_FACTOR))

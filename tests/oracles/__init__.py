@@ -1,0 +1,1 @@
+"""Independent programs that must agree with ours: ``make oracles`` prints a table."""
