@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Int
 from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.sparse import csr_array
 
+from censored_gp.data.inputs import distinct
 from censored_gp.inference.posterior import Sites, Weights
 from censored_gp.kernels.base import Kernel, canonical_inputs
 from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled_for_arrays, pad, slices
@@ -394,6 +395,8 @@ class Block:
             d_mixing[pair.q] -= np.einsum("dik,dk->di", self.second[at], self.mixing[pair.p])
             if not pair.diagonal:
                 d_mixing[pair.p] -= np.einsum("dik,di->dk", self.second[at], self.mixing[pair.q])
+            # The passes are over.
+            pair.covered = pair.looked_up = []
         parts = zip(self.features, d_phi, self.d_rest, strict=True)
         return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
 
@@ -406,27 +409,16 @@ def look_up(part: Kernel | Nugget, inputs: Float[np.ndarray, "N C"], inducing: i
     its middle.
     """
     canonical = canonical_inputs(part.views(inputs.shape[1]), inputs)
-    first, index = _distinct(canonical)
+    first, index = distinct(canonical)
     if len(first) > MOST_DISTINCT:
         low, width = (
             canonical.min(axis=0),
             np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing),
         )
         place = (canonical - low) / np.where(width > 0.0, width, 1.0)
-        _, index = _distinct(np.floor(place))
+        _, index = distinct(np.floor(place))
         order = np.lexsort((np.abs(place % 1.0 - 0.5).sum(axis=1), index))
         first = order[np.searchsorted(index[order], np.arange(index.max() + 1))]
     points = inputs[first]
-    return Lookup(pad(points, bucket(len(points)) - len(points)), index.astype(np.int32))
-
-
-def _distinct(
-    columns: Float[np.ndarray, "N K"],
-) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "N"]]:
-    """Return the first row of each kind, and the kind of every row."""
-    if columns.shape[1] == 0:
-        return np.zeros(1, dtype=int), np.zeros(len(columns), dtype=int)
-    one = columns.shape[1] == 1
-    found = columns[:, 0] if one else columns
-    _, first, index = np.unique(found, True, True, axis=None if one else 0)
-    return first, index.ravel()
+    narrow = np.int16 if len(points) < 2**15 else np.int32
+    return Lookup(pad(points, bucket(len(points)) - len(points)), index.astype(narrow))
