@@ -132,7 +132,9 @@ class Pair:
     """
 
     def __init__(self, block: Block, q: int, p: int) -> None:
-        self.block, self.q, self.p = block, q, p
+        # No reference to the block: tables are freed as soon as it is.
+        self.q, self.p, self.rank, self.size = q, p, block.rank, block.size
+        self.index, self.columns = ((own[q], own[p]) for own in (block.index, block.columns))
         self.left, self.right = block.features[q].phi, block.features[p].phi
         a, b = block.mixing[q], block.mixing[p]
         products = np.einsum("di,dk->dik", a, b)
@@ -141,7 +143,7 @@ class Pair:
         summed = np.eye(each).reshape(each, *products.shape[1:])
         self.coefficients = products if block.by_output else summed
         self.shape = len(self.left), len(self.right)
-        rows = len(block.index[q])
+        rows = len(self.index[0])
         self.diagonal = q == p
         self.sparse = not self.diagonal and np.prod(self.shape, dtype=float) > SPARSE * rows
         channels = len(self.coefficients)
@@ -150,10 +152,10 @@ class Pair:
 
     def where(self, rows: slice) -> Int[np.ndarray, "n"]:
         """Return the entry of the flattened table that each row belongs to."""
-        first = self.block.index[self.q][rows]
+        first = self.index[0][rows]
         if self.diagonal:
             return first
-        return first.astype(np.intp) * self.shape[1] + self.block.index[self.p][rows]
+        return first.astype(np.intp) * self.shape[1] + self.index[1][rows]
 
     def add(self, precision: ByOutput, rows: slice) -> None:
         """Add the precisions of some rows to the tables."""
@@ -171,8 +173,7 @@ class Pair:
         if self.diagonal:
             return [total[:, None] for total in self.sums]
         if self.sparse:
-            where = self.block.index[self.q], self.block.index[self.p]
-            return [csr_array((total, where), self.shape) for total in self.sums]
+            return [csr_array((total, self.index), self.shape) for total in self.sums]
         return [total.reshape(self.shape) for total in self.sums]
 
     def weigh(self, channel: int, right: Matrix) -> Matrix:
@@ -182,9 +183,9 @@ class Pair:
 
     def blocks_of(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "R S M M"]:
         """Return the part of a matrix over the weights that belongs to the two kernels."""
-        rank, size = self.block.rank, self.block.size
+        rank, size, (rows, columns) = self.rank, self.size, self.columns
         parts = square.reshape(rank, size, rank, size)[
-            : self.coefficients.shape[1], self.block.columns[self.q], :, self.block.columns[self.p]
+            : self.coefficients.shape[1], rows, :, columns
         ]
         return np.moveaxis(parts[:, :, : self.coefficients.shape[2]], 1, 2)
 
@@ -205,7 +206,7 @@ class Pair:
     def moments(self, rows: slice) -> Float[np.ndarray, "n K"]:
         """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
         if self.sparse:
-            first, last = self.block.index[self.q][rows], self.block.index[self.p][rows]
+            first, last = self.index[0][rows], self.index[1][rows]
             found = np.empty((len(self.covered), len(first)))
             # Few rows at a time stay in the cache.
             for part in slices(len(first), 512):
