@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import narwhals as nw
@@ -243,6 +244,10 @@ class Table:
             taken = pa.table({name: read[name] for name in unread} | own)
         return replace(self, arrow=taken, file_rows=of_file, stored=())
 
+    def rows(self, rows: slice) -> Table:
+        """Return rows that follow each other."""
+        return self.take(np.arange(len(self))[rows])
+
     def only(self, name: Any, wanted: Sequence[Any]) -> Table:
         """Return the rows in which a column has one of the wanted values; each must be there."""
         encoded = _plain(self.array(name, "Column")).dictionary_encode("encode")
@@ -330,7 +335,7 @@ class Table:
 
 
 def is_table(data: Any) -> bool:
-    """Whether the data have named columns.
+    """Whether the data have named columns; a path is that of a table.
 
     >>> is_table({"time": [1, 2]}), is_table([[1.0], [2.0]])
     (True, False)
@@ -339,7 +344,7 @@ def is_table(data: Any) -> bool:
         found = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError:
         return True
-    return isinstance(found, nw.DataFrame | Mapping | Table)
+    return isinstance(found, nw.DataFrame | Mapping | Table | Path)
 
 
 def read_table(data: Any, noun: str = "Table") -> Table:

@@ -42,6 +42,8 @@ from censored_gp.model.starting_values import design_for, starting_models
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
+ALL = slice(None)
+"""All rows of the training table."""
 
 
 class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
@@ -451,24 +453,25 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         bounds, inputs = self.units_.apply(self.training_.seen.rows(rows)), self.training_.inputs
         return self.distribution_at(inputs[rows], bounds, sites)
 
-    def impute(self, return_std: bool = False) -> Any:
+    def impute(self, return_std: bool = False, rows: slice = ALL) -> Any:
         """Return the training outputs with the gaps filled, and standard deviations if asked for.
 
         Exact cells are as they were observed, censored ones the mean given their bounds, missing
-        ones the predictive mean.
+        ones the predictive mean. A slice of the training rows is quicker than all of them.
 
         >>> model.impute().round(1)
         array([1. , 2. , 3.4, 3.4, 2. , 1. ])
         """
         check_is_fitted(self)
-        mean, std = self._of_censored(lambda found: (found.mean, found.std))
-        filled = self._shaped(self._with_exact(mean), self.training_.rows)
+        places, own = self.training_.chosen(rows)
+        mean, std = self._of_censored(lambda found: (found.mean, found.std), places)
+        filled = self._shaped(self._with_exact(mean, places), own)
         if not return_std:
             return filled
-        std = np.where(self.training_.seen.is_exact, 0.0, std)
-        return filled, self._shaped(std, self.training_.rows)
+        std = np.where(self.training_.seen.rows(places).is_exact, 0.0, std)
+        return filled, self._shaped(std, own)
 
-    def impute_interval(self, probability: float = 0.9) -> tuple[Any, Any]:
+    def impute_interval(self, probability: float = 0.9, rows: slice = ALL) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true training outputs.
 
         Both ends of an exact cell are its value; those of a censored one are within its bounds.
@@ -481,26 +484,27 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """
         check_is_fitted(self)
         settings.check_probability(probability)
-        low, high = self._of_censored(lambda found: found.interval(probability))
-        rows = self.training_.rows
-        return self._shaped(self._with_exact(low), rows), self._shaped(self._with_exact(high), rows)
+        places, own = self.training_.chosen(rows)
+        ends = self._of_censored(lambda found: found.interval(probability), places)
+        low, high = (self._shaped(self._with_exact(end, places), own) for end in ends)
+        return low, high
 
     def _of_censored(
-        self, ask: Callable[[Prediction], tuple[Cells, Cells]]
+        self, ask: Callable[[Prediction], tuple[Cells, Cells]], places: Any
     ) -> Float[np.ndarray, "2 N D"]:
         """Return two statistics of training cells that are not exact; the others have NaN."""
-        exact = self.training_.seen.is_exact
+        exact = self.training_.seen.rows(places).is_exact
         # Of few rows all are looked at, by the program that predicts them.
         rows = ~exact.all(axis=1) | ((len(exact) <= MOST_ROWS) & ~exact.all())
         figures = np.full((2, *exact.shape), np.nan)
         if rows.any():
-            found = ask(self.imputation(np.flatnonzero(rows)))
+            found = ask(self.imputation(np.arange(len(self.observations_))[places][rows]))
             figures[:, rows] = np.where(exact[rows], np.nan, found)
         return figures
 
-    def _with_exact(self, cells: Cells) -> Cells:
+    def _with_exact(self, cells: Cells, places: Any) -> Cells:
         """Return training cells as observed where they are exact, within their bounds elsewhere."""
-        known, seen = self.observations_, self.training_.seen
+        known, seen = self.observations_.rows(places), self.training_.seen.rows(places)
         return np.where(seen.is_exact, seen.lower, np.clip(cells, known.lower, known.upper))
 
     def score(

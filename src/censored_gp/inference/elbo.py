@@ -53,6 +53,8 @@ NARROW = 0.4
 """Latent deviations up to this leave log likelihoods so smooth that fewer nodes are as exact."""
 NODES_OF_NARROW = 10
 """Nodes of cells with narrow q, in fits that take more than one program's cells."""
+MOST_DOUBLE = 2**23
+"""Sites of more cells are kept in single precision: any sites make a q, and a bound."""
 LEAST_ROWS = 1024
 """A pass takes at least this many rows at a time."""
 Roles = dict[str, LMC]
@@ -323,7 +325,8 @@ class RoleState:
             mixing = [np.asarray(a)[b] for a in free.mixing]
             self.blocks.append(Block(features, mixing, mean, index[: len(kernels)]))
         self.divergence, self.left_out = 0.0, 0.0
-        self.target = Sites(*(allocate(np.shape(part)) for part in sites))
+        kept = np.float64 if np.size(sites.linear) <= MOST_DOUBLE else np.float32
+        self.target = Sites(*(allocate(np.shape(part), kept) for part in sites))
         if free.nugget is not None:
             self.bumps = np.asarray(free.nugget.bumps(lookups[-1].inputs))
             self.nugget = np.einsum("nj,bdj->bnd", self.bumps, np.square(free.nugget.size))
@@ -341,7 +344,7 @@ class RoleState:
 
     def _sites(self, b: int, rows: slice) -> tuple[Sites, Sites, Float[np.ndarray, "n D"] | None]:
         """Return the sites of gamma and of f at some rows, and the variance of the nugget."""
-        sites = Sites(self.sites.linear[b, rows], self.sites.precision[b, rows])
+        sites = Sites(*(np.asarray(part[b, rows], dtype=float) for part in self.sites))
         if self.free.nugget is None:
             return sites, sites, None
         nugget = self.nugget[b, self.lookups[-1].index[rows]]

@@ -173,7 +173,7 @@ def mix_sites(sites: dict[str, Sites], target: dict[str, Sites], rho: float) -> 
         return target
 
     def mixed(old: ByBlock, new: ByBlock) -> ByBlock:
-        found = allocate(np.shape(new))
+        found = allocate(np.shape(new), new.dtype)
         for rows in slices(found.shape[1], CELLS_AT_A_TIME // found.shape[2] + 1):
             found[:, rows] = (1.0 - rho) * old[:, rows] + rho * new[:, rows]
         return found
