@@ -12,7 +12,7 @@ from censored_gp import MOCGP
 from censored_gp.data.errors import DataError
 from censored_gp.data.files import File
 from censored_gp.data.layout import read_training
-from censored_gp.data.storage import BUDGET_VARIABLE, Storage
+from censored_gp.data.storage import BUDGET_VARIABLE, Storage, warn_of_need
 from censored_gp.inference import elbo, natural
 
 HOURS = 72
@@ -88,6 +88,13 @@ def test_memory_is_counted_as_long_as_it_is_used(monkeypatch):
     monkeypatch.setenv(BUDGET_VARIABLE, "much")
     with pytest.raises(ValueError, match="much"):
         Storage().allocate((1,))
+
+
+def test_a_fit_that_needs_too_much_memory_says_how_much(monkeypatch):
+    monkeypatch.setattr("censored_gp.data.storage.available", lambda: 4e9)
+    with pytest.warns(UserWarning, match=r"100,000,000 rows .* 4\.0 GB"):
+        warn_of_need(10**8, 2)
+    warn_of_need(10**6, 2)
 
 
 @pytest.mark.parametrize("by", [None, "place"])

@@ -21,6 +21,10 @@ BUDGET_VARIABLE = "CENSORED_GP_MEMORY_GB"
 """The environment variable that sets how much memory arrays over the rows may take."""
 SHARE = 0.6
 """Without it they may take this share of the memory that was available at the first of them."""
+BYTES_A_CELL = 130
+"""Memory of a fit for each row and output, more or less: bounds, cells and sites."""
+SITES_SHARE = 0.5
+"""The share of it that sites take, which may be files."""
 LARGE = 2**24
 """Arrays of fewer bytes always live in memory."""
 
@@ -60,20 +64,33 @@ class Storage:
         self.used -= size
 
 
+def available() -> float:
+    """Return the bytes of memory that programs may still take; infinite where it is not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024.0 * next(int(w.split()[1]) for w in lines if w.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return np.inf
+
+
 def budget() -> float:
     """Return how many bytes arrays over the rows may take in memory."""
     given = os.environ.get(BUDGET_VARIABLE)
-    if given is not None:
-        try:
-            return float(given) * 1e9
-        except ValueError:
-            raise ValueError(f"`{BUDGET_VARIABLE}` must be a number, got {given!r}.") from None
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(line for line in lines if line.startswith("MemAvailable"))
-        return SHARE * 1024 * float(free.split()[1])
-    except (OSError, StopIteration):
-        return np.inf
+        return SHARE * available() if given is None else 1e9 * float(given)
+    except ValueError:
+        raise ValueError(f"`{BUDGET_VARIABLE}` must be a number, got {given!r}.") from None
+
+
+def warn_of_need(rows: int, outputs: int) -> None:
+    """Warn if a fit of so many rows and outputs needs more memory than there is."""
+    need, free = BYTES_A_CELL * float(rows) * outputs, available()
+    if need > free:
+        warn(
+            f"A fit of {rows:,} rows and {outputs:,} output(s) needs about {need / 1e9:.1f} GB, of "
+            f"which {SITES_SHARE:.0%} may be files; {free / 1e9:.1f} GB of memory are available. "
+            "Take fewer rows or outputs, or a larger machine."
+        )
 
 
 allocate = Storage().allocate

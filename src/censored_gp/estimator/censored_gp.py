@@ -27,6 +27,7 @@ from censored_gp.data.errors import listed, warn
 from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, within_steps
+from censored_gp.data.storage import warn_of_need
 from censored_gp.data.tables import is_table
 from censored_gp.data.validation import warn_of_little, warn_of_shared_times
 from censored_gp.estimator import persistence, settings, summary, training
@@ -195,10 +196,11 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Fit to rows of inputs and outputs that are exact, censored or missing.
 
         Either X are the inputs and y the outputs, as arrays or data frames. Or X is a table
-        (a data frame of pandas, polars or pyarrow, a dict of columns, or the path of a CSV or
-        Parquet file: .csv, .tsv, .txt, these with .gz, .parquet, .pq), `outputs` names its columns
-        of outputs, and what is below may be names of columns as well: one name, a list
-        with one for each output, or a dict by output. Results are then such tables, too.
+        (a data frame of pandas, polars or pyarrow, a dict of columns, the path of a CSV or Parquet
+        file: .csv, .tsv, .txt, these with .gz, .parquet, .pq, or that of a folder of Parquet files,
+        which may be larger than memory), `outputs` names its columns of outputs, and what is below
+        may be names of columns as well: one name, a list with one for each output, or a dict by
+        output. Results are then such tables, too.
 
         Parameters
         ----------
@@ -240,6 +242,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             censored=censored, capacity=capacity, lower=lower, upper=upper, side=side,
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
+        warn_of_need(*data.observations.shape)
         warn_of_little(data.observations)
         if layout is None or not layout.long:
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
