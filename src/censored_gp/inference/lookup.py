@@ -134,7 +134,8 @@ class Pair:
     def __init__(self, block: Block, q: int, p: int) -> None:
         # No reference to the block: tables are freed as soon as it is.
         self.q, self.p, self.rank, self.size = q, p, block.rank, block.size
-        self.index, self.columns = ((own[q], own[p]) for own in (block.index, block.columns))
+        self.index = block.index[q], block.index[p]
+        self.columns = block.columns[q], block.columns[p]
         self.left, self.right = block.features[q].phi, block.features[p].phi
         a, b = block.mixing[q], block.mixing[p]
         products = np.einsum("di,dk->dik", a, b)

@@ -103,7 +103,7 @@ def propose_kernel(
     if not spare or ROLE not in sites:
         return None
     lmc = free[ROLE]
-    rows = _stretch(problem, spare[0], sites[ROLE].precision)
+    rows = _stretch(problem, spare[0], np.asarray(sites[ROLE].precision))
     own = Sites(*(part[:, rows] for part in sites[ROLE]))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(problem.inputs[rows])
     linear, precision = map(np.asarray, own.marginal(nugget))
