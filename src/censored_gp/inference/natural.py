@@ -21,7 +21,8 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
+from censored_gp.data.storage import allocate
+from censored_gp.inference.elbo import CELLS_AT_A_TIME, Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import (
     MOST_COUPLED,
     Information,
@@ -41,8 +42,8 @@ from censored_gp.inference.hyperparameters import (
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Progress, Task
-from censored_gp.inference.sites import Sites
-from censored_gp.model.compilation import blas_threads_for
+from censored_gp.inference.sites import ByBlock, Sites
+from censored_gp.model.compilation import blas_threads_for, slices
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
 
@@ -192,7 +193,16 @@ def _is_mixing(free: Roles) -> Bool[np.ndarray, "P"]:
 
 def mix_sites(sites: dict[str, Sites], target: dict[str, Sites], rho: float) -> dict[str, Sites]:
     """Return (1 - rho) lambda + rho lambda*: a damped natural-gradient step."""
-    return jax.tree.map(lambda old, new: (1.0 - rho) * old + rho * new, sites, target)
+    if rho == 1.0:
+        return target
+
+    def mixed(old: ByBlock, new: ByBlock) -> ByBlock:
+        found = allocate(np.shape(new), new.dtype)
+        for rows in slices(found.shape[1], CELLS_AT_A_TIME // found.shape[2] + 1):
+            found[:, rows] = (1.0 - rho) * old[:, rows] + rho * new[:, rows]
+        return found
+
+    return jax.tree.map(mixed, sites, target)
 
 
 def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
@@ -205,8 +215,8 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         if lmc.nugget is not None:
             prior = prior + np.mean(np.square(lmc.nugget.size), axis=2)
         shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
-        precision = np.broadcast_to(1.0 / prior[:, None], shape)
-        sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)
+        linear = np.asarray(lmc.mean) / prior
+        sites[role] = Sites(*(np.broadcast_to(s[:, None], shape) for s in (linear, 1.0 / prior)))
     return sites
 
 

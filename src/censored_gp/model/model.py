@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from censored_gp.data.observations import Observations
+from censored_gp.data.observations import Observations, read_only
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import Rows, in_float64
@@ -113,8 +113,10 @@ class Units(eqx.Module):
 
     def apply(self, observations: Observations) -> Observations:
         """Return the observations with bounds in model units."""
-        lower = (observations.lower - self.shift) / self.scale
-        upper = (observations.upper - self.shift) / self.scale
+        if not self.shift.any() and np.all(self.scale == 1.0):
+            return observations
+        lower = read_only((observations.lower - self.shift) / self.scale)
+        upper = read_only((observations.upper - self.shift) / self.scale)
         return dataclasses.replace(observations, lower=lower, upper=upper)
 
 
