@@ -73,10 +73,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     use_censoring : bool
         Whether bounds are used. If not, every bound is taken for the value itself.
     rank : int or None, or dict by role of an int or a list with one int for each kernel
-        Latent functions per kernel. None: as many as outputs, at most three. Where that is three
-        and cells are few (less than ten for each coefficient), "natural" fits a model with one,
-        too, and keeps it if its bound is lower by less than the number of coefficients saved.
-        `rank_` tells.
+        Latent functions per kernel. None: as many as outputs, at most three of up to ten outputs,
+        four of up to a hundred, and so on. Where that is three or more and cells are few (less
+        than ten for each coefficient), "natural" fits a model with one, too, and keeps it if its
+        bound is lower by less than the number of coefficients saved. `rank_` tells.
     engine : {"natural", "svi", "nuts"}, or function
         How the posterior is found. A function `fit(task, settings)`, or an `Engine` of one and the
         class of its settings, is an engine of your own.

@@ -14,7 +14,7 @@ The engine ``natural`` holds q as Gaussian sites over the whitened weights v of 
 
 and :func:`evaluate` returns the ELBO, its gradient in the hyper-parameters and the next sites, from
 sums over the rows (see `lookup`). A nugget is integrated out of the sites first, and has a
-divergence of its own (see `posterior`).
+divergence of its own (see `sites`).
 """
 
 from __future__ import annotations
