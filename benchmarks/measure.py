@@ -69,5 +69,3 @@ def run(
 def peak_gigabytes() -> float:
     """Return the peak memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-

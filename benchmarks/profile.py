@@ -1,4 +1,6 @@
-"""Where the time of a fit goes: python -m benchmarks.profile [--cases new_york rows stations large].
+"""Where the time of a fit goes.
+
+    python -m benchmarks.profile [--cases new_york rows stations large]
 
 Each case runs in a process of its own, with no compiled programs on disk: importing, a first fit, a
 second fit whose parts are timed, and predictions. What the first fit takes more is compiling. The
@@ -29,12 +31,22 @@ CASES = {
     "stations": ("negative binomial MOCGP, 1,464 x 16", "outputs", 16),
     "large": ("Gaussian CGP, 1,000,000 x 1, day, week and trend", "large", 1_000_000),
 }
-PARTS = ("reading", "inducing inputs, look-up", "features", "tables", "factorisation", "quadrature: "
-         "programs", "quadrature: the rest", "gradient", "Fisher information")  # fmt: skip
+PARTS = (
+    "reading",
+    "inducing inputs, look-up",
+    "features",
+    "tables",
+    "factorisation",
+    "quadrature: programs",
+    "quadrature: the rest",
+    "gradient",
+    "Fisher information",
+    "the rest of an evaluation",
+)
 
 
 class Stages:
-    """CPU seconds and calls of functions that are timed; time in an inner one is not the outer's."""
+    """CPU seconds and calls of timed functions; those of an inner one are not the outer's."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
@@ -70,7 +82,9 @@ def floor(evaluation: Any, problem: Any) -> dict[str, float]:
 
     from censored_gp.inference.lookup import POTRF, POTRI
 
-    jobs: dict[str, list[Callable[[], Any]]] = {p: [] for p in ("features", "tables", "factorisation")}
+    jobs: dict[str, list[Callable[[], Any]]] = {
+        p: [] for p in ("features", "tables", "factorisation")
+    }
     for block in (b for state in evaluation.states.values() for b in state.blocks):
         for f in block.features:
             (distinct, inducing), gram = f.phi.shape, f.factor @ f.factor.T
@@ -178,7 +192,7 @@ def profile(kind: str, size: int) -> None:
     print(f"| import | {imported:.2f} | | | |")
     print(f"| compiling, in the first fit | {first - second:.2f} | | | |")
     print(f"| **a fit ({evaluations} evaluations)** | **{second:.2f}** | | | |")
-    for part in (*PARTS, "the rest of an evaluation"):
+    for part in PARTS:
         spent = timed.get(part, 0.0)
         least = bare.get(part, 0.0) * evaluations
         beside = f"{least:.2f} | {spent / least:.1f}" if least else " | "

@@ -253,7 +253,9 @@ def main() -> None:
         sizes = sorted(found)[1:]
         if len(sizes) > 1:
             slope = exponent(sizes, [found[n] for n in sizes])
-            print(f"\nExponent of CPU seconds in {kind}, {tree} tree, from {sizes[0]:,}: {slope:.2f}")
+            print(
+                f"\nExponent of CPU seconds in {kind}, {tree} tree, from {sizes[0]:,}: {slope:.2f}"
+            )
 
 
 if __name__ == "__main__":

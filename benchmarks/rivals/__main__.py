@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,49 +33,50 @@ TASKS = ("new_york", "1e5", "1e6")
 
 
 class Rival(NamedTuple):
-    """How to install a rival, how to start it, and the tasks that it can be given."""
+    """The file that runs a rival, its options, and whether it can be given large tasks."""
 
-    packages: tuple[str, ...]
     script: str
-    tasks: tuple[str, ...]
     options: tuple[str, ...] = ()
+    large: bool = False
 
 
 RIVALS = {
-    "censored-gp, same kernels": Rival((), "ours.py", TASKS, ("same",)),
-    "censored-gp, defaults": Rival((), "ours.py", TASKS, ("default",)),
-    "mgcv": Rival(("r-base-core", "r-cran-mgcv"), "mgcv.R", TASKS),
-    "GPyTorch": Rival(("torch==2.13.0", "gpytorch", "scipy"), "gpytorch_svgp.py", TASKS[:1]),
-    "GPflow": Rival(
-        ("gpflow", "tensorflow", "tf-keras", "setuptools<81"), "gpflow_svgp.py", TASKS[:1]
-    ),
-    "GPBoost": Rival(("gpboost", "scipy"), "gpboost_laplace.py", TASKS[:1]),
-    "NumPyro": Rival(("numpyro", "scipy"), "numpyro_svi.py", TASKS[:1]),
+    "censored-gp, same kernels": Rival("ours.py", ("same",), True),
+    "censored-gp, defaults": Rival("ours.py", ("default",), True),
+    "mgcv": Rival("mgcv.R", large=True),
+    "GPyTorch": Rival("gpytorch_svgp.py"),
+    "GPflow": Rival("gpflow_svgp.py"),
+    "GPBoost": Rival("gpboost_laplace.py"),
+    "NumPyro": Rival("numpyro_svi.py"),
 }
 
 
 def command(name: str, environments: Path) -> list[str]:
     """Return the command that starts a rival, in an environment that is built if there is none."""
-    rival = RIVALS[name]
-    script = str(SCRIPTS / rival.script)
-    if not rival.packages:
-        return [sys.executable, "-W", "ignore", "-m", f"benchmarks.rivals.{script[:-3].split('/')[-1]}"]
-    if script.endswith(".R"):
+    script = SCRIPTS / RIVALS[name].script
+    if script.stem == "ours":
+        return [sys.executable, "-W", "ignore", "-m", "benchmarks.rivals.ours"]
+    if script.suffix == ".R":
         asked = ["Rscript", "-e", "library(mgcv)"]
-        if subprocess.run(asked, capture_output=True, check=False).returncode:
-            subprocess.run(["apt-get", "install", "--yes", *rival.packages], check=True)
-        return ["Rscript", script]
-    folder = environments / name.lower()
-    python = folder / "bin" / "python"
+        try:
+            subprocess.run(asked, capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            packages = "r-base-core", "r-cran-mgcv"
+            subprocess.run(["apt-get", "install", "--yes", *packages], check=True)
+        return ["Rscript", str(script)]
+    group = name.lower()
+    folder = environments / group
+    python = str(folder / "bin" / "python")
     if not (folder / "ready").exists():
+        groups = tomllib.loads((HERE / "pyproject.toml").read_text())["dependency-groups"]
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *rival.packages], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *groups[group]], check=True)
         (folder / "ready").touch()
-    return [str(python), "-W", "ignore", script]
+    return [python, "-W", "ignore", str(script)]
 
 
-def scores(task: Path, result: Path) -> dict[str, float]:
-    """Return R², mean negative log density and CRPS of the truth, means over outputs."""
+def scores(task: Path, result: Path) -> dict[str, Any]:
+    """Return R², mean negative log density and CRPS of the truth, and the log densities."""
     truth, moments = np.load(task / "test_y.npy"), np.loadtxt(result / "moments.csv", delimiter=",")
     mean, deviation = np.split(moments.reshape(len(truth), -1), 2, axis=1)
     noise = float(np.loadtxt(result / "noise.csv"))
@@ -92,7 +94,9 @@ def scores(task: Path, result: Path) -> dict[str, float]:
         below = np.stack([poisson.cdf(k, rate) @ mass for k in counts])
         loss = np.sum((below - (truth <= counts[:, None, None])) ** 2, axis=0)
     error = ((truth - expected) ** 2).sum(axis=0) / ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
-    return {"r2": np.mean(1 - error), "nlpd": -density.mean(), "crps": loss.mean()}
+    return {"r2": np.mean(1 - error), "nlpd": -density.mean(), "crps": loss.mean()} | {
+        "cells": density
+    }
 
 
 def plateau(result: Path) -> tuple[float, float]:
@@ -106,14 +110,44 @@ def plateau(result: Path) -> tuple[float, float]:
 def one(start: list[str], name: str, task: Path, result: Path, budget: float) -> dict[str, Any]:
     """Run a rival once; return its figures, or why there are none."""
     result.mkdir(parents=True, exist_ok=True)
-    used: Used = run([*start, str(task), str(result), str(budget), *RIVALS[name].options], 4 * budget)
+    used: Used = run(
+        [*start, str(task), str(result), str(budget), *RIVALS[name].options], 4 * budget
+    )
     if used.failure:
         return {"missing": used.failure}
     cpu, wall = plateau(result)
     words = (result / "missing.txt").read_text().strip() or "-"
+    if np.loadtxt(result / "trace.csv", delimiter=",", ndmin=2)[-1, 0] > budget:
+        words += f"; stopped after {budget:.0f} CPU s, still rising"
     return {"cpu": cpu, "wall": wall, "gigabytes": used.gigabytes, "missing": words} | scores(
         task, result
     )
+
+
+def table(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the medians of all rivals as a Markdown table."""
+    lines = [
+        "| | CPU s | wall s | R² | NLPD | over the first, s.e. | CRPS | peak GB | not expressed |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    first = next((r["cells"] for runs in found.values() for r in runs if "cells" in r), None)
+    for name, runs in found.items():
+        done = [each for each in runs if "cpu" in each]
+        if not done:
+            lines.append(f"| {name} | | | | | | | | {runs[-1]['missing']} |")
+            continue
+        cpu, wall, r2, nlpd, crps, gigabytes = (
+            statistics.median(each[key] for each in done)
+            for key in ("cpu", "wall", "r2", "nlpd", "crps", "gigabytes")
+        )
+        worse = np.mean(first - done[0]["cells"], axis=1)
+        error = worse.std() / np.sqrt(len(worse))
+        beside = f"{worse.mean():+.5f} ± {error:.5f}" if worse.any() else ""
+        lines.append(
+            f"| {name} | {cpu:.1f} | {wall:.1f} | {r2:.3f} | {nlpd:.4f} | {beside} | {crps:.4f} "
+            f"| {gigabytes:.2f} | {done[-1]['missing']} |"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -138,23 +172,13 @@ def main() -> None:
             task = Path(folder) / "task"
             making = [sys.executable, "-W", "ignore", "-m", "benchmarks.rivals.tasks"]
             subprocess.run([*making, task_name, str(task)], check=True, cwd=HERE)
-            able = [n for n in starts if len(RIVALS[n].tasks) > 1 or not large]
+            able = [n for n in starts if RIVALS[n].large or not large]
             found: dict[str, list[dict[str, Any]]] = {name: [] for name in able}
             for turn in range(chosen.rounds):
                 for name in able if turn % 2 == 0 else reversed(able):
                     result = Path(folder) / f"{name}-{turn}"
                     found[name].append(one(starts[name], name, task, result, chosen.budget))
-            print(f"\n**{task_name}**\n")
-            print("| | CPU s | wall s | R² | NLPD | CRPS | peak GB | not expressed |")
-            print("|---|--:|--:|--:|--:|--:|--:|---|")
-            for name, runs in found.items():
-                keys = ("cpu", "wall", "r2", "nlpd", "crps", "gigabytes")
-                done = [each for each in runs if "cpu" in each]
-                middle = [statistics.median(r[k] for r in done) if done else np.nan for k in keys]
-                cells = " | ".join(
-                    f"{v:.{d}f}" for v, d in zip(middle, (1, 1, 3, 4, 4, 2), strict=True)
-                )
-                print(f"| {name} | {cells} | {runs[-1]['missing']} |", flush=True)
+            print(f"\n**{task_name}**\n\n" + table(found), flush=True)
     for name, why in absent.items():
         print(f"\n{name}: {why}")
 

@@ -47,7 +47,9 @@ class Clock:
 def write(folder, mean, deviation, trace, noise: float, missing: str) -> None:
     """Write what the command reads: moments of f at the test rows, the trace, noise, words."""
     folder = Path(folder)
-    moments = np.column_stack([np.reshape(mean, (len(mean), -1)), np.reshape(deviation, (len(mean), -1))])
+    moments = np.column_stack(
+        [np.reshape(mean, (len(mean), -1)), np.reshape(deviation, (len(mean), -1))]
+    )
     np.savetxt(folder / "moments.csv", moments, delimiter=",")
     np.savetxt(folder / "trace.csv", np.atleast_2d(trace), delimiter=",")
     np.savetxt(folder / "noise.csv", [noise])

@@ -29,7 +29,10 @@ def main() -> None:
     for d in range(y.shape[1]):
         use = ~flags[:, d]
         model = gpboost.GPModel(
-            gp_coords=inputs[use], cov_function="gaussian_ard", likelihood="poisson", num_parallel_threads=1
+            gp_coords=inputs[use],
+            cov_function="gaussian_ard",
+            likelihood="poisson",
+            num_parallel_threads=1,
         )
         variance = float(np.sum(task.mixing[:, d] ** 2))
         # exp(-r^2 / (2 l^2)) is exp(-(r / range)^2) here.
@@ -45,7 +48,10 @@ def main() -> None:
     clock.tick(bound)
     answers = [
         model.predict(
-            gp_coords_pred=new, X_pred=np.ones((len(new), 1)), predict_var=True, predict_response=False
+            gp_coords_pred=new,
+            X_pred=np.ones((len(new), 1)),
+            predict_var=True,
+            predict_response=False,
         )
         for model, new in found
     ]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 import os
 
-os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "TF_USE_LEGACY_KERAS": "1"}
+os.environ |= {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TF_USE_LEGACY_KERAS": "1",
+}
 
 import gpflow
 import numpy as np
@@ -22,7 +26,9 @@ class Coregionalised(gpflow.kernels.Kernel):
     def __init__(self, kernels: np.ndarray, mixing: np.ndarray) -> None:
         super().__init__()
         self.form = kernels[:, :3]
-        self.lengths = gpflow.Parameter(kernels[:, 3], transform=gpflow.utilities.positive(base="exp"))
+        self.lengths = gpflow.Parameter(
+            kernels[:, 3], transform=gpflow.utilities.positive(base="exp")
+        )
         self.mixing = gpflow.Parameter(mixing)
 
     def K(self, X, X2=None):
@@ -117,11 +123,11 @@ def main() -> None:
     while clock.tick(float(step())):
         pass
     new = np.column_stack([task.test_hours, task.test_rain])
-    found = [
-        model.predict_f(np.column_stack([new, np.full(len(new), d)])) for d in range(outputs)
-    ]
+    found = [model.predict_f(np.column_stack([new, np.full(len(new), d)])) for d in range(outputs)]
     mean, variance = (np.concatenate([q[i].numpy() for q in found], axis=1) for i in (0, 1))
-    words = f"exact q: {INDUCING} inducing hours for each output; censoring needed a likelihood of our own"
+    words = (
+        f"exact q ({INDUCING} inducing hours for each output); censoring without code of our own"
+    )
     write(result, mean, np.sqrt(variance), clock.trace, 0.0, words)
 
 

@@ -18,7 +18,11 @@ class Coregionalised(gpytorch.kernels.Kernel):
 
     def __init__(self, kernels: np.ndarray, mixing: np.ndarray) -> None:
         super().__init__()
-        self.smooth, self.column, self.period = kernels[:, 0], kernels[:, 1].astype(int), kernels[:, 2]
+        self.smooth, self.column, self.period = (
+            kernels[:, 0],
+            kernels[:, 1].astype(int),
+            kernels[:, 2],
+        )
         self.lengths = torch.nn.Parameter(torch.tensor(np.log(kernels[:, 3])))
         self.mixing = torch.nn.Parameter(torch.tensor(mixing))
 
@@ -56,7 +60,9 @@ class Model(gpytorch.models.ApproximateGP):
 
     def forward(self, x):
         """Return the prior at some rows."""
-        return gpytorch.distributions.MultivariateNormal(self.constant[x[..., 2].long()], self.kernel(x))
+        return gpytorch.distributions.MultivariateNormal(
+            self.constant[x[..., 2].long()], self.kernel(x)
+        )
 
 
 def main() -> None:
@@ -104,7 +110,9 @@ def main() -> None:
     mean, variance = (
         np.stack([getattr(q, name).numpy() for q in found], axis=1) for name in ("mean", "variance")
     )
-    words = f"exact q: {INDUCING} inducing hours for each output; censoring needed a likelihood of our own"
+    words = (
+        f"exact q ({INDUCING} inducing hours for each output); censoring without code of our own"
+    )
     write(result, mean, np.sqrt(variance), clock.trace, 0.0, words)
 
 

@@ -32,7 +32,10 @@ def main() -> None:
     clock.tick(fitted.elbo_)
     prediction = fitted.predict_distribution(table(task, "test_"))
     mean, deviation = (role["mean"] for role in prediction.latent())
-    mean, deviation = fitted.units_.shift + fitted.units_.scale * mean, fitted.units_.scale * deviation
+    mean, deviation = (
+        fitted.units_.shift + fitted.units_.scale * mean,
+        fitted.units_.scale * deviation,
+    )
     noise = 0.0
     if y.shape[1] == 1:
         noise = float(prediction.parameters()["scale"][0, 0])

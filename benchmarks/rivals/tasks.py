@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.rivals.common import Task
 from censored_gp import CGP, MOCGP
 from censored_gp.datasets import new_york
-from censored_gp.model.model import choose_units
 from censored_gp.estimator.training import read_training
 from censored_gp.kernels import RBF, Periodic
+from censored_gp.model.model import choose_units
 from censored_gp.model.starting_values import design_for, starting_model
 
 TEST_ROWS = 5000
