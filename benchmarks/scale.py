@@ -226,7 +226,7 @@ def main() -> None:
                             failures[tree] = failure
                             break
                         states[state].setdefault(tree, []).append(found)
-                        if found["cpu"] > LONG:
+                        if found["cpu"] > LONG or kind == "start":
                             break
         for state, by_tree in states.items():
             middle = {
@@ -243,7 +243,7 @@ def main() -> None:
                     ratio = f"{other['cpu'] / figures['cpu']:.1f}"
                 density = f"{figures['density']:.4f}" if "density" in figures else ""
                 print(
-                    f"| {name}, {state} | {tree} | {figures['cpu']:.1f} | {figures['wall']:.1f} "
+                    f"| {name}, {state} | {tree} | {figures['cpu']:.2f} | {figures['wall']:.2f} "
                     f"| {figures['gigabytes']:.2f} | {density} | {ratio} |",
                     flush=True,
                 )
