@@ -162,7 +162,7 @@ class Pair:
     def sums(self) -> Float[np.ndarray, "K S"]:
         """The entries of the tables, flat: zero until rows are added."""
         size = self.shape[0] if self.diagonal else int(np.prod(self.shape))
-        rows = len(self.block.index[self.q])
+        rows = len(self.index[0])
         return np.zeros((len(self.coefficients), rows if self.sparse else size))
 
     def where(self, rows: slice) -> Int[np.ndarray, "n"]:
