@@ -42,7 +42,8 @@ MOST_COUPLED = MOST_BY_OUTPUT
 
 def to_vector(tree: PyTree) -> Vector:
     """Concatenate all leaves of a tree (in numpy: `ravel_pytree` would compile programs)."""
-    return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)])
+    leaves = [np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)]
+    return np.concatenate(leaves) if leaves else np.zeros(0)
 
 
 def from_vector(vector: Vector, like: PyTree) -> PyTree:
@@ -160,9 +161,7 @@ def _turn(
     ):
         d, r = np.indices(at.shape)
         turn[d, 0, q, r, at] = 1.0
-        leaves = jax.tree.leaves(kernel)
-        own = np.concatenate([np.ravel(leaf) for leaf in leaves]) if leaves else np.zeros(0, int)
-        for slope, position in enumerate(own[: width - 1]):
+        for slope, position in enumerate(to_vector(kernel)[: width - 1].astype(int)):
             turn[d, slope + 1, q, r, position] = a
     return turn[..., index].reshape(outputs, -1, len(index))
 
@@ -187,14 +186,7 @@ def _spread_shared(block: Block, total: Matrix) -> None:
 
 def _of_many(block: Block, place: LMC) -> Information:
     """Return the information of a block of many outputs: of its kernels, and of each output."""
-    found: Information = []
-    kernels = [
-        np.concatenate([np.ravel(leaf) for leaf in leaves])
-        for kernel in place.kernels
-        if (leaves := jax.tree.leaves(kernel))
-    ]
-    if kernels:
-        found.append((np.concatenate(kernels), _of_kernels(block)))
+    found: Information = [(to_vector(place.kernels).astype(int), _of_kernels(block))]
     for d in range(len(block.mean)):
         latent = [at[d] for at in place.mixing]
         index = np.concatenate([*latent, place.mean[d, None]])
