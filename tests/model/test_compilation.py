@@ -21,7 +21,6 @@ from censored_gp.model.compilation import (
     compiled,
     float64,
     heed_ctrl_c,
-    in_float64,
     interruptible,
     pad,
     shapes,
@@ -40,7 +39,7 @@ def test_precision_is_double_inside_only():
 
 
 def test_precision_is_given_back_after_an_error():
-    @in_float64
+    @float64()
     def fails():
         assert jnp.ones(1).dtype == jnp.float64
         raise RuntimeError
@@ -52,7 +51,7 @@ def test_precision_is_given_back_after_an_error():
 
 
 def test_a_decorated_function_keeps_its_name_and_result():
-    @in_float64
+    @float64()
     def third(of):
         """Divide by three."""
         return of / 3
@@ -234,10 +233,14 @@ def test_ctrl_c_is_heeded_before_the_next_program_and_never_within_one():
     def program(x):
         return 3 * x
 
-    found = []
-    with pytest.raises(KeyboardInterrupt), interruptible():
+    @interruptible()
+    def both():
         found.append(pressed_within(1.0))
         found.append(program(1.0))
+
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        both()
     assert found == [2.0]
     assert program(1.0) == 3.0
 

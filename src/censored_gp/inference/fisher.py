@@ -55,6 +55,12 @@ def from_vector(vector: Vector, like: PyTree) -> PyTree:
     return jax.tree.unflatten(structure, shaped)
 
 
+def positions(like: PyTree) -> Any:
+    """Return where in the vector of a tree each of its numbers is, in the tree's own form."""
+    places = from_vector(np.arange(len(to_vector(like))), like)
+    return jax.tree.map(lambda at: at.astype(int), places)
+
+
 Information = list[tuple[Int[np.ndarray, "K"], Float[np.ndarray, "K K"]]]
 """Blocks of the information: places of hyper-parameters in the vector, and their matrix."""
 
@@ -64,9 +70,7 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
 
     That of the means of roles without kernels is empirical, from the scores of the rows.
     """
-    # Where in the vector each number of every role is.
-    count = np.arange(len(to_vector(free)))
-    places = jax.tree.map(lambda at: at.astype(int), from_vector(count, free))
+    places = positions(free)
     found: Information = [
         (np.array([at]), np.array([[score]]))
         for role, scores in evaluation.scores.items()

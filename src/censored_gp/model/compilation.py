@@ -141,14 +141,9 @@ def compiled_for_arrays(function: Callable[Args, Result]) -> Callable[Args, Resu
 
 @contextlib.contextmanager
 def float64() -> Iterator[None]:
-    """Compute in double precision inside the block only, whatever the host program has set."""
+    """Compute in double precision inside a block or function only, whatever the host has set."""
     with jax.enable_x64(True):
         yield
-
-
-def in_float64(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Run a function inside :func:`float64`."""
-    return float64()(function)
 
 
 def cache_folder() -> Path | None:
