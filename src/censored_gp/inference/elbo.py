@@ -64,8 +64,6 @@ SideBySide = Float[AnyArray, "N O"]
 ByCell = Float[AnyArray, "K J"]
 """One number for each cell and parameter of its likelihood."""
 ByRole = Mapping[str, SideBySide]
-Pair = tuple[ByRole, ByRole]
-"""Means and variances, or the derivatives in them."""
 Nodes = Callable[["Terms"], tuple[Float[AnyArray, "... S J"], Float[AnyArray, "S"]]]
 """Standardised nodes of the J parameters of some cells, and their weights."""
 

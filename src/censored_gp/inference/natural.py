@@ -248,7 +248,7 @@ class Optimizer:
         """Evaluate the bound, its gradient and the next sites."""
         found = evaluate(free, sites, self.problem, self.jitter)
         value, gradient = found.elbo, to_vector(found.gradient)
-        if not np.all(np.isfinite(gradient)):
+        if not np.isfinite([value, *gradient]).all():
             value = -np.inf
         self.trace.append(value)
         if self.start is not None:
@@ -270,12 +270,14 @@ class Optimizer:
         an early state, and may end the climb of a model that is too simple.
         """
         best = state = known or self.evaluate(free, sites)
-        if not np.isfinite(state.value):
-            return state, "diverged"
+        if not np.isfinite(best.value):
+            return best, "diverged"
         learn, most = self.settings.learn, self.settings.max_iterations
         try:
             for iteration in range(1, most + 1):
                 state = self.step(state) if learn else self.site_step(state)
+                if not np.isfinite(self.trace[-1]) and (not learn or self.refused > MOST_REFUSALS):
+                    return best, "diverged"
                 # With hyper-parameters held the last state is the settled one.
                 best = state if state.value > best.value or not learn else best
                 progress("fitting", iteration, most, best.value)
@@ -314,7 +316,7 @@ class Optimizer:
         if self.refused > 1:
             self.rho = max(self.rho / 2, 0.1)
         # Promises shrink with the steps: that nothing is promised must be certain.
-        self._settle(step.promised)
+        self._settle(step.promised if np.isfinite(gain) else np.inf)
         return state
 
     def _information(self, state: State) -> Information:
@@ -431,7 +433,10 @@ class FitSchedule:
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
                 break
-            known, jitter = None, 10 * jitter
+            free, sites, known, jitter = state.free, state.sites, None, 10 * jitter
+        if status == "diverged" and np.isfinite(state.value):
+            # There are finite values, but none that a step leads to.
+            status = "stuck"
         raised = jitter > first_jitter and status != "diverged"
         notes = (f"The kernel matrices needed a jitter of {jitter:.0e}.",) if raised else ()
         how = status, MESSAGES[status], float(state.evaluation.elbo), tuple(run.trace)
@@ -455,15 +460,17 @@ class FitSchedule:
         self.best = narrow = self.climb(*start[:4], known=start, look=look if spare else None)
         if not growth or self.over:
             return
-        before = self.results[-1]
+        before, own = self.results[-1], self.start
         free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
-        if self.start is not None:
-            self.start = self.start | {ROLE: with_kernel(self.start[ROLE], growth[0])}
+        if own is not None:
+            self.start = own | {ROLE: with_kernel(own[ROLE], growth[0])}
         problem = self.task.problem(self.model(free))
         wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
             self.best = wide
-        elif self.over:
+            return
+        self.start = own
+        if self.over:
             interrupted = self.results[-1].status == "interrupted"
             status = "interrupted" if interrupted else "out of iterations"
             self.results.append(_ended(before, status))

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Key
 from censored_gp.data.observations import Observations, read_only
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods import Likelihood
-from censored_gp.model.compilation import Rows, in_float64
+from censored_gp.model.compilation import Rows, float64
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
 from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
 
@@ -175,7 +175,7 @@ def generate(
     return latent, draw_outputs(output_key, model, latent)
 
 
-@in_float64
+@float64()
 def prior_draw(model: Model, inputs: Rows, seed: int) -> Float[np.ndarray, "N D"]:
     """Draw outputs by :func:`generate`, in model units."""
     return np.asarray(generate(jax.random.key(seed), model, inputs)[1])
