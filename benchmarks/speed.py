@@ -1,20 +1,15 @@
-"""Cost of a fit on the paper's New York data: steps, engines, compilation, import.
+"""Steps of a fit on the paper's New York data, and the paper's engine beside ours.
 
-    python -m benchmarks.speed [steps] [engines] [compilation] [imports]
+    python -m benchmarks.speed [steps] [engines]
 
 All comparisons are ratios of runs on one machine at one time.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import tempfile
 import time
 import warnings
-
-import numpy as np
 
 from censored_gp import HMOCGP, MOCGP
 from censored_gp.datasets import new_york
@@ -74,56 +69,10 @@ def _svi_seconds(build: object, settings: dict, iterations: int) -> float:
     return fitted(build(engine="svi", max_iterations=iterations, **settings))[1]
 
 
-def _fresh(code: str, folder: str) -> list[float]:
-    """Run code in a new interpreter with its own cache of compiled programs; return its numbers."""
-    settings = os.environ | {"CENSORED_GP_CACHE": folder}
-    here = os.path.dirname(os.path.abspath(__file__))
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=settings,
-        cwd=here,
-    )
-    return [float(part) for part in run.stdout.split()]
-
-
-def compilation() -> None:
-    """Compare the first fit in a fresh process with a second one, without and with the cache."""
-    code = (
-        "from speed import fitted, MOCGP, HMOCGP\n"
-        "for build in (MOCGP, HMOCGP):\n"
-        "    for seed in (0, 1): print(fitted(build(), seed)[1])\n"
-    )
-    print("\n| fit | first (s) | second (s) | ratio |")
-    print("|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        for state in ("empty cache", "filled cache"):
-            seconds = _fresh(code, folder)
-            for name, pair in zip(("MOCGP", "HMOCGP"), (seconds[:2], seconds[2:]), strict=True):
-                print(
-                    f"| {name}, {state} | {pair[0]:.1f} | {pair[1]:.1f} | {pair[0] / pair[1]:.1f} |"
-                )
-
-
-def imports() -> None:
-    """Print what importing the package costs above importing jax and scikit-learn."""
-    base = "import time; s = time.perf_counter(); import jax, sklearn.base, jax.numpy; {}"
-    base += "print(time.perf_counter() - s)"
-    # Taken in turns, and the least of each: other programs only ever add.
-    extras = ("", "import censored_gp;", "from censored_gp import CensoredGP;")
-    runs = [[_fresh(base.format(extra), "0")[0] for extra in extras] for _ in range(7)]
-    without, module, estimator = np.min(runs, axis=0)
-    print("\nAbove importing jax and scikit-learn (least of 7 each):")
-    print(f"import censored_gp: {module - without:.2f} s")
-    print(f"from censored_gp import CensoredGP: {estimator - without:.2f} s")
-
-
 def main() -> None:
     """Run the comparisons named on the command line, or all."""
     warnings.simplefilter("ignore")
-    known = {f.__name__: f for f in (steps, engines, compilation, imports)}
+    known = {f.__name__: f for f in (steps, engines)}
     for name in sys.argv[1:] or known:
         known[name]()
 

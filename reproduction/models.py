@@ -23,7 +23,8 @@ NATURAL = {"max_iterations": 30, "tolerance": 0.2}
 
 
 def build(name: str, likelihood: Any = "gaussian", kernels: Any = None, **settings: Any) -> Any:
-    """Return a model of the paper by name."""
+    """Return a model of the paper by name: its hyper-parameters are taken for certain."""
+    settings = {"hyperparameters": "fixed"} | settings
     if name == IGNORING:
         return CensoredGP(likelihood, kernels, use_censoring=False, **settings)
     return getattr(censored_gp, name)(likelihood, kernels, **settings)

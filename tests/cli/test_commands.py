@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 import censored_gp
 from censored_gp import CensoredGP, load
+from censored_gp.cli import fitting
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.kernels import RBF
 
@@ -67,6 +68,22 @@ def test_a_table_may_come_from_the_standard_input_or_parquet(here, run, rows, tm
     assert list(csv.DictReader(result.stdout.splitlines())) == wanted
     parquet.write_table(arrow_csv.read_csv(here / "bikes.csv"), tmp_path / "bikes.parquet")
     assert rows(f"impute {tmp_path}/bikes.parquet --load bikes.cgp") == wanted
+
+
+@pytest.mark.parametrize("asked", ["predict next_week.csv", "impute"])
+def test_answers_written_in_parts_are_those_at_once(here, run, rows, monkeypatch, tmp_path, asked):
+    line = f"{asked} --load bikes.cgp"
+    wanted = rows(line)
+    monkeypatch.setattr(fitting, "ROWS_AT_A_TIME", 7)
+    parts = rows(line)
+    for name in ("p.csv", "p.parquet", "p.json"):
+        succeeded(run(f"{line} --output {tmp_path}/{name}"))
+    assert table(tmp_path / "p.csv") == parts
+    assert [row["time"] for row in parts] == [row["time"] for row in wanted]
+    found = parquet.read_table(tmp_path / "p.parquet")
+    assert len(json.loads((tmp_path / "p.json").read_text())) == len(wanted)
+    for name in ("station_1", "station_1_low", "station_2_high"):
+        np.testing.assert_allclose(found[name], numbers(wanted, name), rtol=1e-12)
 
 
 def test_predictions_are_those_of_the_model(here, run):

@@ -24,7 +24,13 @@ def fit(*args, **keywords):
     """A fit of three steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        made = CensoredGP(kernels=RBF(1.0), heteroscedastic=False, coupled=False, max_iterations=3)
+        made = CensoredGP(
+            kernels=RBF(1.0),
+            heteroscedastic=False,
+            coupled=False,
+            max_iterations=3,
+            hyperparameters="fixed",
+        )
         return made.fit(*args, **keywords)
 
 

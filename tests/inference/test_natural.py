@@ -12,10 +12,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 from censored_gp.inference import elbo, lookup, natural
+from censored_gp.inference.model_search import Growth
 from censored_gp.inference.natural import NaturalSettings, Optimizer
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
-from censored_gp.kernels import Linear
+from censored_gp.kernels import RBF, Linear, White
 from censored_gp.likelihoods import Gaussian
 from censored_gp.model.compilation import float64
 from censored_gp.model.model import Design
@@ -195,3 +196,56 @@ def test_a_larger_jitter_is_tried_where_the_bound_is_not_finite(monkeypatch):
     posterior, report = natural.fit(small.separate(), NaturalSettings(max_iterations=2))
     assert float(posterior.jitter) == pytest.approx(1e-8)
     assert any("1e-08" in note for note in report.notes)
+
+
+def test_steps_to_where_nothing_is_finite_raise_the_jitter_and_are_no_convergence(monkeypatch):
+    """As where a kernel matrix cannot be factorised any more after the first few steps."""
+    honest, calls = natural.evaluate, []
+
+    def fails_later(free, sites, problem, jitter):
+        found = honest(free, sites, problem, jitter)
+        calls.append(jitter)
+        fails = jitter < 1e-8 and len(calls) > 6
+        return found._replace(elbo=np.nan) if fails else found
+
+    monkeypatch.setattr(natural, "evaluate", fails_later)
+    posterior, report = natural.fit(small.separate())
+    assert report.status == "converged"
+    assert float(posterior.jitter) == pytest.approx(1e-8)
+    assert any("1e-08" in note for note in report.notes)
+
+
+def test_a_site_step_to_where_nothing_is_finite_is_not_taken(monkeypatch):
+    honest, calls = natural.evaluate, []
+
+    def fails_second(free, sites, problem, jitter):
+        calls.append(jitter)
+        found = honest(free, sites, problem, jitter)
+        nowhere = jax.tree.map(lambda a: np.full_like(a, np.nan), found.target)
+        return found._replace(elbo=np.nan, target=nowhere) if len(calls) == 2 else found
+
+    monkeypatch.setattr(natural, "evaluate", fails_second)
+    _, report = natural.fit(small.separate(), NaturalSettings(max_iterations=3))
+    assert np.isfinite(report.elbo)
+    assert report.status != "diverged"
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+def test_a_kernel_without_hyper_parameters_is_fitted(coupled):
+    kernels = {"mean": (White(),), "scale": ()}
+    for outputs in (2, 6):
+        task = small.make_task((Gaussian(),) * outputs, kernels, coupled=coupled)
+        _, report = natural.fit(task, NaturalSettings(points=2))
+        assert report.status == "converged"
+
+
+def test_a_further_kernel_that_does_not_help_leaves_the_prior_as_it_was(monkeypatch):
+    def proposed(free, sites, problem, spare):
+        return Growth(spare[0], np.full(np.shape(free["mean"].mean), 1e6))
+
+    monkeypatch.setattr(natural, "propose_kernel", proposed)
+    task = dataclasses.replace(small.separate(), spare=(RBF(0.01),))
+    for most in (80, 23):
+        posterior, report = natural.fit(task, NaturalSettings(points=2, max_iterations=most))
+        assert len(posterior.model.priors["mean"].kernels) == 1
+        assert report.status in ("converged", "out of iterations")

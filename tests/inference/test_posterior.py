@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from censored_gp.inference import natural
+from censored_gp.inference import posterior as posteriors
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Posterior
 from censored_gp.inference.sites import Moments, Sites
+from censored_gp.kernels import Linear
 from censored_gp.likelihoods import Gaussian
 from support import dense, small
 
@@ -241,3 +243,19 @@ def test_the_cavity_times_the_site_is_the_posterior():
         np.testing.assert_allclose(both, after.mean / after.variance)
     unseen = Sites(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))
     np.testing.assert_allclose(unseen.cavity(F, variance(0.4)).variance, F.variance + 0.4)
+
+
+@pytest.mark.filterwarnings("error")
+def test_draws_at_the_origin_of_a_line_are_those_of_its_mean_without_a_warning(monkeypatch):
+    """The kernel is zero there: nothing is left out, and nothing is to be drawn."""
+
+    def refuse(kernel, inputs):
+        raise AssertionError("a Gram matrix was asked for")
+
+    kernels = {"mean": (Linear(1.0),), "scale": ()}
+    task = small.make_task((Gaussian(),), kernels, tolerance=1e-6)
+    posterior, _ = natural.fit(task, NaturalSettings(max_iterations=2))
+    monkeypatch.setattr(posteriors, "_gram", refuse)
+    drawn = posterior.draw(np.random.default_rng(0), np.zeros((3, 1)), 4)["mean"]
+    level = np.asarray(posterior.model.priors["mean"].mean).item()
+    np.testing.assert_allclose(drawn, level, atol=1e-9)

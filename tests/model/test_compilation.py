@@ -21,7 +21,6 @@ from censored_gp.model.compilation import (
     compiled,
     float64,
     heed_ctrl_c,
-    in_float64,
     interruptible,
     pad,
     shapes,
@@ -40,7 +39,7 @@ def test_precision_is_double_inside_only():
 
 
 def test_precision_is_given_back_after_an_error():
-    @in_float64
+    @float64()
     def fails():
         assert jnp.ones(1).dtype == jnp.float64
         raise RuntimeError
@@ -52,7 +51,7 @@ def test_precision_is_given_back_after_an_error():
 
 
 def test_a_decorated_function_keeps_its_name_and_result():
-    @in_float64
+    @float64()
     def third(of):
         """Divide by three."""
         return of / 3
@@ -224,24 +223,26 @@ def test_a_second_ctrl_c_does_not_wait():
     assert pressed_before(int, lambda: signal.raise_signal(signal.SIGINT), int) == 1
 
 
-def test_ctrl_c_leaves_a_program_that_runs():
-    begun, free = threading.Event(), threading.Event()
+def test_ctrl_c_is_heeded_before_the_next_program_and_never_within_one():
+    @compiled
+    def pressed_within(x):
+        signal.raise_signal(signal.SIGINT)
+        return 2 * x
 
     @compiled
     def program(x):
-        begun.set()
-        assert free.wait(60)
-        return 2 * x
+        return 3 * x
 
-    def press():
-        assert begun.wait(60)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    @interruptible()
+    def both():
+        found.append(pressed_within(1.0))
+        found.append(program(1.0))
 
-    threading.Thread(target=press).start()
-    with pytest.raises(KeyboardInterrupt), interruptible():
-        program(1.0)
-    free.set()
-    assert program(1.0) == 2.0
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        both()
+    assert found == [2.0]
+    assert program(1.0) == 3.0
 
 
 def test_ctrl_c_is_left_alone_in_other_threads_and_under_other_handlers():

@@ -15,7 +15,6 @@ from censored_gp.model.lmc import (
     features,
     from_free,
     geometry,
-    left_out_covariance,
     loadings,
     to_free,
 )
@@ -55,20 +54,6 @@ def test_what_is_left_out_makes_up_the_variance_at_new_inputs():
     own = [np.sum(np.square(a), axis=2) for a in lmc.mixing]
     expected = sum(rest[:, :, q, None] * a[:, None] for q, a in enumerate(own))
     np.testing.assert_allclose(shape.left_out, expected)
-
-
-def test_covariance_of_what_is_left_out():
-    """Its diagonal is the variance left out; with the features it makes up the kernel."""
-    task = small.mixed(most_inducing=8)
-    lmc, inducing = role(task)
-    phi, rest = eqx.filter_jit(features)(lmc, inducing, task.inputs, JITTER)
-    found = eqx.filter_jit(left_out_covariance)(lmc, inducing, task.inputs, JITTER)
-    parts = np.split(np.asarray(phi), [len(inducing[0].mask)], axis=2)
-    for q, (matrix, part) in enumerate(zip(found, parts, strict=True)):
-        np.testing.assert_allclose(jnp.diagonal(matrix[0]), rest[0, :, q], atol=1e-9)
-        kernel = dense.kernel_function(lmc.kernels[q], 0)
-        whole = dense.matrix(kernel, task.inputs, task.inputs)
-        np.testing.assert_allclose(matrix[0] + part[0] @ part[0].T, whole, atol=1e-9)
 
 
 def test_padding_points_have_no_feature():
@@ -153,8 +138,6 @@ def test_a_kernel_that_is_zero_at_its_inducing_inputs_leaves_all_of_it_out():
     phi, rest = eqx.filter_jit(features)(lmc, inducing, new, JITTER)
     np.testing.assert_array_equal(phi, 0.0)
     np.testing.assert_allclose(rest.ravel(), [0.0, 4.0])
-    at_origin = eqx.filter_jit(left_out_covariance)(lmc, inducing, 0.0 * new, JITTER)[0]
-    assert np.all(np.isfinite(np.linalg.cholesky(at_origin)))
     product = Linear(1.0, columns=0) * RBF(1.0, columns=1)
     rows = np.stack([np.zeros(300), np.arange(300.0)], axis=1)
     assert len(greedy_inducing(product, rows, 1e-3, 256)) == 1

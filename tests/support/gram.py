@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from censored_gp.inference.elbo import elbo, quadrature
-from censored_gp.inference.posterior import blocked, flat
+from censored_gp.inference.posterior import flat
 from censored_gp.inference.sites import Moments, Sites, Weights
 from censored_gp.model.linalg import cholesky, inverse_of_product
 from censored_gp.model.lmc import Geometry, from_free, geometry
@@ -77,6 +77,11 @@ def role_state(free, sites, where):
         moments = sites.with_nugget(f, shape.nugget)
         gamma = Moments(moments.mean, moments.variance + shape.left_out)
     return divergence, (weights, *map(flat, gamma), cotangent, pull)
+
+
+def blocked(side_by_side, blocks):
+    """Undo `flat`."""
+    return jnp.moveaxis(jnp.asarray(side_by_side).reshape(len(side_by_side), blocks, -1), 0, 1)
 
 
 def nugget_divergence(sites, f, nugget):

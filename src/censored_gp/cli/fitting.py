@@ -29,6 +29,7 @@ from censored_gp.data.tables import Table
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import MODELS, load
 from censored_gp.likelihoods import FAMILIES
+from censored_gp.model.compilation import slices
 
 MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
@@ -39,6 +40,8 @@ SAVED = (
     *("side", "likelihood", "model"),
 )
 """Options that a model file settles."""
+ROWS_AT_A_TIME = 2**16
+"""Answers about more rows are computed and written in parts."""
 
 
 def table_file(path: Path, reading: FileOptions) -> File:
@@ -197,9 +200,14 @@ def read_new(source: File, model: CensoredGP, reading: FileOptions, partial: boo
     return _read(source, reading, columns, {"time": layout.time, "by": layout.by})
 
 
-def training_inputs(model: CensoredGP) -> Table:
+def in_parts(rows: int) -> list[slice]:
+    """Return the slices of rows about which answers are computed and written one by one."""
+    return slices(rows, ROWS_AT_A_TIME)
+
+
+def training_inputs(model: CensoredGP, rows: Any = slice(None)) -> Table:
     """Return the inputs that a model was fitted to, with a row for each of its rows."""
-    return inputs_table(model.columns_, model.training_.inputs)
+    return inputs_table(model.columns_, model.training_.inputs[rows])
 
 
 def unfitted(training: BaseOptions) -> CensoredGP:

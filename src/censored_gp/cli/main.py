@@ -119,6 +119,6 @@ def run() -> None:
     except BaseException:
         if not asked.is_set():
             raise
-        # Programs that were given up may still run; what had to be written is written.
+        # What had to be written is written.
         sys.stdout.flush()
         os._exit(130)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import math
 import sys
@@ -52,17 +53,28 @@ def write_table(table: Any, target: str | None) -> None:
 
     Without a target, a terminal shows the table and a pipe gets CSV.
     """
-    arrow = as_arrow(table)
+    write_parts([table], target)
+
+
+def write_parts(tables: Iterable[Any], target: str | None) -> None:
+    """Write the rows of tables that follow each other, of each as soon as it is there."""
+    parts, ending = map(as_arrow, tables), Path(str(target)).suffix.lower()
     if target is None and sys.stdout.isatty():
-        _show(arrow)
+        _show(pa.concat_tables(parts))
     elif target in (None, "-"):
-        typer.echo(_csv(arrow), nl=False)
-    elif Path(str(target)).suffix.lower() in (".parquet", ".pq"):
-        with replacing(str(target)) as draft:
-            parquet.write_table(arrow, draft)
+        for number, arrow in enumerate(parts):
+            typer.echo(_csv(arrow, header=number == 0), nl=False)
+    elif ending == ".json":
+        write_text(_json(pa.concat_tables(parts)), target)
+    elif ending in (".parquet", ".pq"):
+        first = next(parts)
+        with replacing(str(target)) as draft, parquet.ParquetWriter(draft, first.schema) as writer:
+            for arrow in itertools.chain([first], parts):
+                writer.write_table(arrow)
     else:
-        is_json = Path(str(target)).suffix.lower() == ".json"
-        write_text((_json if is_json else _csv)(arrow), target)
+        with replacing(str(target)) as draft, draft.open("w", encoding="utf-8") as file:
+            for number, arrow in enumerate(parts):
+                file.write(_csv(arrow, header=number == 0))
 
 
 def write_text(text: str, target: str | None) -> None:
@@ -102,12 +114,13 @@ def with_intervals(tables: Iterable[Any], keys: Iterable[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def _csv(arrow: pa.Table) -> str:
+def _csv(arrow: pa.Table, header: bool = True) -> str:
     """Return comma-separated values: times as ISO 8601, numbers with all their digits."""
     text = _printable(arrow)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(map(_not_formula, text.column_names))
+    if header:
+        writer.writerow(map(_not_formula, text.column_names))
     columns = [
         map(_not_formula, c.to_pylist()) if pa.types.is_string(c.type) else c.to_pylist()
         for c in text.columns

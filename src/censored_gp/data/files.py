@@ -1,4 +1,4 @@
-"""Files of tables: CSV (also packed) and Parquet, read by pyarrow.
+"""Files of tables: CSV (also packed), Parquet and folders of Parquet files, read by pyarrow.
 
 Columns of a CSV file stay text until it is known what each is for (`Table.numbers`, `.flags`,
 `.with_times`, ...); `File.line` tells where a row stands, for error messages.
@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
-from pyarrow import parquet
+from pyarrow import dataset
 
 from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as
 from censored_gp.data.tables import Table, read_table
@@ -54,7 +54,8 @@ class File:
     Attributes
     ----------
     path : path
-        A file whose name ends in .csv, .tsv, .txt (also .gz), .parquet or .pq.
+        A file whose name ends in .csv, .tsv, .txt (also .gz), .parquet or .pq, or a folder of
+        Parquet files, whose rows follow each other in the order of the files' names.
     delimiter, encoding, decimal : str
         How a CSV file is written. None: tabs in .tsv files, else commas.
     time_format : str, optional
@@ -77,8 +78,9 @@ class File:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the file is a Parquet file, by its name."""
-        return self.content is None and self.path.name.lower().endswith(PARQUET_ENDINGS)
+        """Whether the file is a Parquet file, by its name, or a folder of them."""
+        ended = self.path.name.lower().endswith(PARQUET_ENDINGS)
+        return self.content is None and (ended or self.path.is_dir())
 
     @property
     def separator(self) -> str:
@@ -95,7 +97,7 @@ class File:
         self._check_settings()
         line = None
         if self.is_parquet:
-            names = self._open_parquet().schema_arrow.names
+            names = self.parquet.schema.names
         else:
             self._check_text()
             line, names = self._csv_header()
@@ -119,13 +121,15 @@ class File:
             if name not in names:
                 said = f"got no column {quoted(name)}. There are {listed(names)}."
                 raise self._problem(said, hint=did_you_mean(name, names))
-        arrow = self._read_parquet(read) if self.is_parquet else self._read_csv(read, names)
-        if not len(arrow):
+        if self.is_parquet:
+            table = Table(pa.table({}), "file", file=self, stored=tuple(read))
+        else:
+            table = Table(self._read_csv(read, names), "file", file=self)
+        if not len(table):
             raise self._problem("got column names but no rows.")
-        table = Table(arrow, "file", file=self)
         for name, value in where:
             table = table.only(name, [value])
-        return table.select(wanted)
+        return table.select(wanted) if where else table
 
     def line(self, row: int) -> str:
         """Return where a row stands, in words: found by reading again, as it is rarely asked."""
@@ -154,7 +158,9 @@ class File:
         if self.content is None and self.path.suffix.lower() in WORKBOOK_ENDINGS:
             raise self._problem(WORKBOOK)
         endings = CSV_ENDINGS + PARQUET_ENDINGS
-        if self.content is None and not self.path.name.lower().endswith(endings):
+        if self.content is None and not (
+            self.is_parquet or self.path.name.lower().endswith(endings)
+        ):
             said = f"got a name that does not end in {', '.join(endings)}. Convert the file."
             raise self._problem(said)
 
@@ -247,14 +253,26 @@ class File:
         hint = f"Put text that holds a {DELIMITERS.get(self.separator, 'delimiter')} in quotes."
         raise self._problem(said, line, hint)
 
-    def _open_parquet(self) -> parquet.ParquetFile:
+    @functools.cached_property
+    def parquet(self) -> Any:
+        """The Parquet file, or all in a folder and its folders, as a `pyarrow.dataset.Dataset`."""
+        paths = [self.path]
+        if self.path.is_dir():
+            every = sorted(self.path.rglob("*"))
+            paths = [path for path in every if path.name.lower().endswith(PARQUET_ENDINGS)]
+        if not paths:
+            raise self._problem(f"got a folder without files that end in {PARQUET_ENDINGS[0]}.")
         try:
-            return parquet.ParquetFile(self.path)
+            # Folders such as store=7 are a column of the files in them.
+            return dataset.dataset(list(map(str, paths)), format="parquet", partitioning="hive")
         except pa.ArrowInvalid as error:
             raise self._problem(f"not a Parquet file, or damaged ({error}).") from error
 
-    def _read_parquet(self, wanted: list[str]) -> pa.Table:
+    def read_parquet(self, names: Sequence[str], rows: Any = None) -> pa.Table:
+        """Return columns of Parquet files, of all or some of the rows."""
         try:
-            return self._open_parquet().read(columns=wanted)
+            if rows is None:
+                return self.parquet.to_table(columns=list(names))
+            return self.parquet.take(pa.array(rows), columns=list(names))
         except (pa.ArrowInvalid, OSError) as error:
             raise self._problem(f"the Parquet file is damaged ({error}).") from error

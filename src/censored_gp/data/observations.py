@@ -96,7 +96,8 @@ class Observations:
             raise DataError(said + " There must be one per output, all different.", "Outputs")
         share = np.array(self.is_share, dtype=bool)
         share = share.reshape(-1, 1) if share.ndim < 2 else share
-        share = np.array(np.broadcast_to(share, lower.shape))
+        # Where there are none, as nearly always, one flag stands for all.
+        share = np.broadcast_to(share if share.any() else np.zeros((1, 1), bool), lower.shape)
         hint = "There must be lower <= upper, -inf for no lower and inf for no upper bound."
         if np.isnan(lower).any() or np.isnan(upper).any():
             hint += " Use Observations.from_bounds, which reads NaN as not known."
@@ -104,9 +105,7 @@ class Observations:
         refuse(bad, names, "Output", "got lower {:g} and upper {:g}.", lower, upper, hint=hint)
         bad = share & ~(np.isfinite(lower) & np.isposinf(upper))
         refuse(bad, names, "Output", "got a share of the truth that is not right-censored.")
-        values = {"lower": lower, "upper": upper, "is_share": share}
-        for array in values.values():
-            array.setflags(write=False)
+        values = {"lower": read_only(lower), "upper": read_only(upper), "is_share": share}
         for name, value in (values | {"names": names, "flat": flat}).items():
             object.__setattr__(self, name, value)
 
@@ -349,9 +348,16 @@ class Observations:
         return f"Observations: {self.summary()}"
 
 
+def read_only(array: Any) -> Any:
+    """Return an array that is not to be changed, which `Observations` need not copy."""
+    array.setflags(write=False)
+    return array
+
+
 def _as_cells(bound: Any) -> Cells:
-    """Return a copy of bounds as rows by outputs; a flat array is one output."""
-    cells = np.array(bound, dtype=np.float64)
+    """Return bounds as rows by outputs, a copy if they could be changed; a flat array is one."""
+    fixed = isinstance(bound, np.ndarray) and not bound.flags.writeable
+    cells = np.array(bound, dtype=np.float64, copy=None if fixed else True)
     cells = cells[:, None] if cells.ndim == 1 else cells
     if cells.ndim != 2 or cells.shape[1] == 0:
         said = f"got bounds of shape {cells.shape}. There must be rows and one output or more."
@@ -473,7 +479,10 @@ def _join_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> O
 def _with_missing(seen: Seen, lower: Cells, upper: Cells, share: Any = False) -> Observations:
     """Return the bounds, open on both sides where the value is missing."""
     missing = np.isnan(seen.values)
-    lower, upper = np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper)
+    lower, upper = (
+        read_only(np.where(missing, end, bound))
+        for end, bound in ((-np.inf, lower), (np.inf, upper))
+    )
     return Observations(lower, upper, seen.names, seen.flat, is_share=share & ~missing)
 
 
@@ -601,6 +610,8 @@ def within_steps(observations: Observations, outputs: Sequence[int]) -> Observat
     >>> within_steps(seen, [0]).lower[:, 0].tolist()
     [-0.5, -0.5, 3.0, 0.5]
     """
+    if not outputs:
+        return observations
     half = np.zeros(observations.shape[1])
     for d in outputs:
         half[d] = 0.5 * step_of(observations.lower[observations.is_exact[:, d], d])

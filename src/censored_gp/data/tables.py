@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import narwhals as nw
@@ -126,12 +127,12 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A `pyarrow.Table`, and what it came from.
+    """Columns in memory or in Parquet files, and what they came from.
 
     Attributes
     ----------
     arrow : pyarrow.Table
-        The columns, those of a pandas index among them.
+        The columns in memory, those of a pandas index among them.
     backend : str
         "pandas", "polars", "pyarrow", ... or "dict"; "file" is pandas, if it is installed, else
         pyarrow.
@@ -141,6 +142,9 @@ class Table:
         The rows of the file that are there; None: all.
     unreadable : dict of DataError by name
         Columns that pyarrow cannot hold, which are refused once they are asked for.
+    stored : tuple of str
+        Columns of Parquet files, each of which is read when it is asked for: a table may be larger
+        than memory.
 
     Examples
     --------
@@ -154,9 +158,10 @@ class Table:
     file: Any = field(default=None, compare=False)
     file_rows: Int[np.ndarray, " N"] | None = field(default=None, compare=False)
     unreadable: Mapping[str, DataError] = field(default_factory=dict, compare=False)
+    stored: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return self.arrow.num_rows
+        return self.file.parquet.count_rows() if self.stored else self.arrow.num_rows
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -167,8 +172,8 @@ class Table:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, without the index."""
-        held = [name for name in self.arrow.column_names if name not in self.index]
-        return (*held, *self.unreadable)
+        held = dict.fromkeys((*self.stored, *self.arrow.column_names))
+        return (*(name for name in held if name not in self.index), *self.unreadable)
 
     @property
     def decimal(self) -> str:
@@ -181,7 +186,7 @@ class Table:
 
     def has(self, name: Any) -> bool:
         """Whether there is such a column (or index)."""
-        return self._key(name) in (*self.arrow.column_names, *self.unreadable)
+        return self._key(name) in (*self.stored, *self.arrow.column_names, *self.unreadable)
 
     def array(self, name: Any, noun: str) -> pa.ChunkedArray:
         """Return a column as pyarrow has it."""
@@ -190,7 +195,9 @@ class Table:
             raise DataError(said, noun, hint=did_you_mean(name, self.names))
         if str(name) in self.unreadable:
             raise self.unreadable[str(name)].at(noun=noun)
-        return self.arrow[self._key(name)]
+        key = self._key(name)
+        read = key in self.stored and key not in self.arrow.column_names
+        return self.file.read_parquet([key])[key] if read else self.arrow[key]
 
     def column(self, name: Any, noun: str, zone: str | None = None) -> Column:
         """Return a column in numpy; times by the wall clock of their zone, or of the given one."""
@@ -202,7 +209,7 @@ class Table:
         array = _plain(self.array(name, noun))
         if types.is_string(array.type):
             return _parse_numbers(array, str(name), noun, self.decimal)
-        return self.column(name, noun).numbers(noun)
+        return from_arrow(array, str(name), noun).numbers(noun)
 
     def flags(self, name: Any, noun: str) -> Numbers:
         """Return a column of flags as 1, 0, -1 and NaN."""
@@ -219,24 +226,40 @@ class Table:
         return distinct[encoded.indices.to_numpy()]
 
     def select(self, names: Iterable[Any]) -> Table:
-        """Return some of the columns, and the index."""
+        """Return some of the columns, and the index, in memory."""
         keys = dict.fromkeys([*map(self._key, names), *self.index])
+        if self.stored:
+            held = pa.table({key: self.array(key, "Column") for key in keys})
+            return replace(self, arrow=held, stored=())
         return replace(self, arrow=self.arrow.select(list(keys)))
 
     def take(self, rows: Int[np.ndarray, " K"]) -> Table:
         """Return some of the rows."""
         of_file = rows if self.file_rows is None else self.file_rows[rows]
-        return replace(self, arrow=self.arrow.take(rows), file_rows=of_file)
+        taken = self.arrow.take(rows) if self.arrow.num_columns else self.arrow
+        unread = [name for name in self.stored if name not in taken.column_names]
+        if unread:
+            own = {name: taken[name] for name in taken.column_names}
+            read = self.file.read_parquet(unread, rows)
+            taken = pa.table({name: read[name] for name in unread} | own)
+        return replace(self, arrow=taken, file_rows=of_file, stored=())
+
+    def rows(self, rows: slice) -> Table:
+        """Return rows that follow each other."""
+        return self.take(np.arange(len(self))[rows])
 
     def only(self, name: Any, wanted: Sequence[Any]) -> Table:
         """Return the rows in which a column has one of the wanted values; each must be there."""
-        words = [str(value) for value in self.array(name, "Column").to_pylist()]
-        kept = list(map(str, wanted))
+        encoded = _plain(self.array(name, "Column")).dictionary_encode("encode")
+        words, kept = (
+            [str(value) for value in encoded.dictionary.to_pylist()],
+            list(map(str, wanted)),
+        )
         for value in kept:
             if value not in words:
-                said = f"got no row with {quoted(value)}, but with {listed(dict.fromkeys(words))}."
+                said = f"got no row with {quoted(value)}, but with {listed(words)}."
                 raise self.locate(DataError(said, "Column", str(name)))
-        return self.take(np.flatnonzero(np.isin(words, kept)))
+        return self.take(np.flatnonzero(np.isin(words, kept)[encoded.indices.to_numpy()]))
 
     def with_column(self, name: Any, values: Any) -> Table:
         """Return the table with a column added, or exchanged."""
@@ -312,7 +335,7 @@ class Table:
 
 
 def is_table(data: Any) -> bool:
-    """Whether the data have named columns.
+    """Whether the data have named columns; a path is that of a table.
 
     >>> is_table({"time": [1, 2]}), is_table([[1.0], [2.0]])
     (True, False)
@@ -321,7 +344,7 @@ def is_table(data: Any) -> bool:
         found = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError:
         return True
-    return isinstance(found, nw.DataFrame | Mapping | Table)
+    return isinstance(found, nw.DataFrame | Mapping | Table | Path)
 
 
 def read_table(data: Any, noun: str = "Table") -> Table:
@@ -492,7 +515,9 @@ def from_arrow(array: Any, name: str, noun: str, zone: str | None = None) -> Col
     array = _plain(array)
     kind = array.type
     if types.is_string(kind) or is_category:
-        values = np.array([None if v is None else str(v) for v in array.to_pylist()], dtype=object)
+        encoded = array.dictionary_encode("encode")
+        words = [None if v is None else str(v) for v in encoded.dictionary.to_pylist()]
+        values = np.array([*words, None], dtype=object)[encoded.indices.to_numpy()]
         return Column(name, values, is_category=is_category)
     if types.is_date(kind):
         return Column(name, array.cast(pa.date32()).to_numpy(zero_copy_only=False))

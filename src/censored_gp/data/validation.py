@@ -14,8 +14,14 @@ import numpy as np
 from jaxtyping import Float
 
 from censored_gp.data.errors import DataError, listed, refuse, warn
-from censored_gp.data.inputs import Columns, refuse_extreme
-from censored_gp.data.observations import Cells, Observations, from_cells, read_values
+from censored_gp.data.inputs import Columns, distinct, refuse_extreme
+from censored_gp.data.observations import (
+    Cells,
+    Observations,
+    from_cells,
+    read_only,
+    read_values,
+)
 from censored_gp.data.time import to_utc
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import knows_shares
@@ -116,15 +122,17 @@ def to_support(observations: Observations, likelihoods: Likelihoods) -> Observat
         kept = exact[:, d] | observations.is_share[:, d] | below
         lower[:, d] = np.where(kept, lower[:, d], -np.inf)
         upper[:, d] = np.where(exact[:, d] | above, upper[:, d], np.inf)
-    return dataclasses.replace(observations, lower=lower, upper=upper)
+    if np.array_equal(lower, observations.lower) and np.array_equal(upper, observations.upper):
+        return observations
+    return dataclasses.replace(observations, lower=read_only(lower), upper=read_only(upper))
 
 
 def _round_inward(observations: Observations, likelihoods: Likelihoods) -> tuple[Cells, Cells]:
     """Return the bounds, those of counts rounded inward to whole numbers."""
     cells = zip(likelihoods, observations.lower.T, observations.upper.T, strict=True)
     bounds = [likelihood.support.round_inward(low, high) for likelihood, low, high in cells]
-    lower, upper = np.stack(bounds, axis=-1)
-    return lower, upper
+    lower, upper = zip(*bounds, strict=True)
+    return np.stack(lower, axis=1), np.stack(upper, axis=1)
 
 
 def ignore_censoring(observations: Observations, likelihoods: Likelihoods) -> Observations:
@@ -192,12 +200,10 @@ def warn_of_shared_times(inputs: Float[np.ndarray, "N C"], columns: Columns, tim
     An hour that a zone has twice in autumn is no such case.
     """
     time = time or next(itertools.compress(columns.names, columns.is_time), None)
-    _, first, group, counts = np.unique(
-        inputs, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    first, shared = first[group.reshape(-1)], counts[group.reshape(-1)] > 1
-    if time not in columns.names or not shared.any():
+    first, kind = distinct(inputs)
+    if time not in columns.names or len(first) == len(inputs):
         return
+    first, shared = first[kind], np.bincount(kind)[kind] > 1
     times, zone = columns.values(time, inputs), columns.zones[columns.names.index(time)]
     if zone is not None:
         shared &= to_utc(times, zone) == to_utc(times, zone, fold=1)

@@ -27,6 +27,7 @@ from censored_gp.data.errors import listed, warn
 from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, within_steps
+from censored_gp.data.storage import warn_of_need
 from censored_gp.data.tables import is_table
 from censored_gp.data.validation import warn_of_little, warn_of_shared_times
 from censored_gp.estimator import persistence, settings, summary, training
@@ -44,6 +45,8 @@ from censored_gp.model.starting_values import design_for, starting_models, with_
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
+ALL = slice(None)
+"""All rows of the training table."""
 
 
 class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
@@ -70,10 +73,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     use_censoring : bool
         Whether bounds are used. If not, every bound is taken for the value itself.
     rank : int or None, or dict by role of an int or a list with one int for each kernel
-        Latent functions per kernel. None: as many as outputs, at most three. Where that is three
-        and cells are few (less than ten for each coefficient), "natural" fits a model with one,
-        too, and keeps it if its bound is lower by less than the number of coefficients saved.
-        `rank_` tells.
+        Latent functions per kernel. None: as many as outputs, at most three of up to ten outputs,
+        four of up to a hundred, and so on. Where that is three or more and cells are few (less
+        than ten for each coefficient), "natural" fits a model with one, too, and keeps it if its
+        bound is lower by less than the number of coefficients saved. `rank_` tells.
     engine : {"natural", "svi", "nuts"}, or function
         How the posterior is found. A function `fit(task, settings)`, or an `Engine` of one and the
         class of its settings, is an engine of your own.
@@ -205,10 +208,11 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Fit to rows of inputs and outputs that are exact, censored or missing.
 
         Either X are the inputs and y the outputs, as arrays or data frames. Or X is a table
-        (a data frame of pandas, polars or pyarrow, a dict of columns, or the path of a CSV or
-        Parquet file: .csv, .tsv, .txt, these with .gz, .parquet, .pq), `outputs` names its columns
-        of outputs, and what is below may be names of columns as well: one name, a list
-        with one for each output, or a dict by output. Results are then such tables, too.
+        (a data frame of pandas, polars or pyarrow, a dict of columns, the path of a CSV or Parquet
+        file: .csv, .tsv, .txt, these with .gz, .parquet, .pq, or that of a folder of Parquet files,
+        which may be larger than memory), `outputs` names its columns of outputs, and what is below
+        may be names of columns as well: one name, a list with one for each output, or a dict by
+        output. Results are then such tables, too.
 
         Parameters
         ----------
@@ -255,6 +259,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             censored=censored, capacity=capacity, lower=lower, upper=upper, side=side,
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
+        warn_of_need(*data.observations.shape)
         warn_of_little(data.observations)
         if layout is None or not layout.long:
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
@@ -478,24 +483,25 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         bounds, inputs = self.units_.apply(self.training_.seen.rows(rows)), self.training_.inputs
         return self.distribution_at(inputs[rows], bounds, sites)
 
-    def impute(self, return_std: bool = False) -> Any:
+    def impute(self, return_std: bool = False, rows: slice = ALL) -> Any:
         """Return the training outputs with the gaps filled, and standard deviations if asked for.
 
         Exact cells are as they were observed, censored ones the mean given their bounds, missing
-        ones the predictive mean.
+        ones the predictive mean. A slice of the training rows is quicker than all of them.
 
         >>> model.impute().round(1)
         array([1. , 2. , 3.4, 3.4, 2. , 1. ])
         """
         check_is_fitted(self)
-        mean, std = self._of_censored(lambda found: (found.mean, found.std))
-        filled = self._shaped(self._with_exact(mean), self.training_.rows)
+        places, own = self.training_.chosen(rows)
+        mean, std = self._of_censored(lambda found: (found.mean, found.std), places)
+        filled = self._shaped(self._with_exact(mean, places), own)
         if not return_std:
             return filled
-        std = np.where(self.training_.seen.is_exact, 0.0, std)
-        return filled, self._shaped(std, self.training_.rows)
+        std = np.where(self.training_.seen.rows(places).is_exact, 0.0, std)
+        return filled, self._shaped(std, own)
 
-    def impute_interval(self, probability: float = 0.9) -> tuple[Any, Any]:
+    def impute_interval(self, probability: float = 0.9, rows: slice = ALL) -> tuple[Any, Any]:
         """Return both ends of the central intervals that hold the true training outputs.
 
         Both ends of an exact cell are its value; those of a censored one are within its bounds.
@@ -508,26 +514,27 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """
         check_is_fitted(self)
         settings.check_probability(probability)
-        low, high = self._of_censored(lambda found: found.interval(probability))
-        rows = self.training_.rows
-        return self._shaped(self._with_exact(low), rows), self._shaped(self._with_exact(high), rows)
+        places, own = self.training_.chosen(rows)
+        ends = self._of_censored(lambda found: found.interval(probability), places)
+        low, high = (self._shaped(self._with_exact(end, places), own) for end in ends)
+        return low, high
 
     def _of_censored(
-        self, ask: Callable[[Prediction], tuple[Cells, Cells]]
+        self, ask: Callable[[Prediction], tuple[Cells, Cells]], places: Any
     ) -> Float[np.ndarray, "2 N D"]:
         """Return two statistics of training cells that are not exact; the others have NaN."""
-        exact = self.training_.seen.is_exact
+        exact = self.training_.seen.rows(places).is_exact
         # Of few rows all are looked at, by the program that predicts them.
         rows = ~exact.all(axis=1) | ((len(exact) <= MOST_ROWS) & ~exact.all())
         figures = np.full((2, *exact.shape), np.nan)
         if rows.any():
-            found = ask(self.imputation(np.flatnonzero(rows)))
+            found = ask(self.imputation(np.arange(len(self.observations_))[places][rows]))
             figures[:, rows] = np.where(exact[rows], np.nan, found)
         return figures
 
-    def _with_exact(self, cells: Cells) -> Cells:
+    def _with_exact(self, cells: Cells, places: Any) -> Cells:
         """Return training cells as observed where they are exact, within their bounds elsewhere."""
-        known, seen = self.observations_, self.training_.seen
+        known, seen = self.observations_.rows(places), self.training_.seen.rows(places)
         return np.where(seen.is_exact, seen.lower, np.clip(cells, known.lower, known.upper))
 
     def score(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -81,6 +81,22 @@ class TrainingData:
     def output_label(self) -> str:
         """The name of the column of outputs in a result."""
         return str(getattr(self.layout, "by", None) or "output")
+
+    @property
+    def places(self) -> Int[np.ndarray, " K"]:
+        """The row of the model that each row of the training table is about."""
+        return np.arange(len(self.inputs)) if self.rows is None else self.rows.row
+
+    def chosen(self, rows: slice) -> tuple[Any, Rows | None]:
+        """Return the rows of the model that a slice of the training table is about, and its keys.
+
+        Of arrays the rows of the model are the table.
+        """
+        if self.rows is None or rows == slice(None):
+            return rows, self.rows
+        places, row = np.unique(self.rows.row[rows], return_inverse=True)
+        index, output = self.rows.index.rows(rows), self.rows.output
+        return places, Rows(index, row, None if output is None else output[rows])
 
     def table(self, columns: Mapping[str, Any]) -> Any:
         """Return columns as a table of the training table's backend."""

@@ -14,7 +14,7 @@ The engine ``natural`` holds q as Gaussian sites over the whitened weights v of 
 
 and :func:`evaluate` returns the ELBO, its gradient in the hyper-parameters and the next sites, from
 sums over the rows (see `lookup`). A nugget is integrated out of the sites first, and has a
-divergence of its own (see `posterior`).
+divergence of its own (see `sites`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,6 +31,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from censored_gp.data.observations import Observations
+from censored_gp.data.storage import allocate
 from censored_gp.data.validation import to_support
 from censored_gp.inference.lookup import Lookup, make_blocks
 from censored_gp.inference.sites import ByBlock, Moments, Sites, Weights
@@ -52,6 +53,8 @@ NARROW = 0.4
 """Latent deviations up to this leave log likelihoods so smooth that fewer nodes are as exact."""
 NODES_OF_NARROW = 10
 """Nodes of cells with narrow q, in fits that take more than one program's cells."""
+MOST_DOUBLE = 2**23
+"""Sites of more cells are kept in single precision: any sites make a q, and a bound."""
 LEAST_ROWS = 1024
 """A pass takes at least this many rows at a time."""
 Roles = dict[str, LMC]
@@ -61,8 +64,6 @@ SideBySide = Float[AnyArray, "N O"]
 ByCell = Float[AnyArray, "K J"]
 """One number for each cell and parameter of its likelihood."""
 ByRole = Mapping[str, SideBySide]
-Pair = tuple[ByRole, ByRole]
-"""Means and variances, or the derivatives in them."""
 Nodes = Callable[["Terms"], tuple[Float[AnyArray, "... S J"], Float[AnyArray, "S"]]]
 """Standardised nodes of the J parameters of some cells, and their weights."""
 
@@ -122,24 +123,35 @@ def collect_terms(
     role_outputs: dict[str, tuple[int, ...]],
 ) -> tuple[Terms, ...]:
     """Sort the observed cells by likelihood and kind, in the order of their rows."""
-    found, seen = [], to_support(observations, likelihoods)
-    masks = {
-        "exact": seen.is_exact,
-        "right": seen.is_right & ~seen.is_share,
-        "left": seen.is_left,
-        "interval": seen.is_interval,
-        "share": seen.is_share,
-    }
-    for family, (kind, mask) in product(dict.fromkeys(likelihoods), masks.items()):
-        rows, outputs = np.nonzero(mask & np.array([other == family for other in likelihoods]))
-        if not len(rows):
+    families, kinds = list(dict.fromkeys(likelihoods)), ("exact", "right", "left", "interval")
+    found: dict[Any, list[Any]] = {key: [] for key in product(families, (*kinds, "share"))}
+    for stretch in slices(len(observations), CELLS_AT_A_TIME):
+        seen = to_support(observations.rows(stretch), likelihoods)
+        masks = {kind: getattr(seen, f"is_{kind}") & ~seen.is_share for kind in kinds}
+        for family, (kind, mask) in product(families, (masks | {"share": seen.is_share}).items()):
+            own = mask & np.array([other == family for other in likelihoods])
+            rows, outputs = np.nonzero(own)
+            ends = seen.lower[own], seen.upper[own]
+            places = (stretch.start + rows).astype(np.int32), outputs.astype(np.int16)
+            found[family, kind].append((*places, *ends))
+    terms = []
+    for family, kind in list(found):
+        row, output, lower, upper = map(
+            np.concatenate, zip(*found.pop((family, kind)), strict=True)
+        )
+        if not len(row):
             continue
+        # Numbers that are the same for all cells, or there already, take no memory.
+        below, above = (np.broadcast_to(end, len(row)) for end in (-np.inf, np.inf))
+        bounds = {"exact": (lower, lower), "left": (below, upper), "interval": (lower, upper)}
+        lower, upper = bounds.get(kind, (lower, above))
         likelihood = PartialCount(family) if kind == "share" else family
         roles = tuple(parameter.role for parameter in likelihood.parameters)
-        column = np.stack([np.searchsorted(role_outputs[role], outputs) for role in roles], axis=1)
-        bounds = seen.lower[rows, outputs], seen.upper[rows, outputs]
-        found.append(Terms(rows, column, *bounds, np.ones(len(rows)), likelihood, roles, kind))
-    return tuple(found)
+        places = [np.searchsorted(role_outputs[role], range(len(likelihoods))) for role in roles]
+        column = np.stack(places, axis=1, dtype=np.int16)[output]
+        weight = np.broadcast_to(1.0, len(row))
+        terms.append(Terms(row, column, lower, upper, weight, likelihood, roles, kind))
+    return tuple(terms)
 
 
 def deviation(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:
@@ -221,6 +233,7 @@ class Problem(eqx.Module):
     inducing: dict[str, InducingInputs]
     lookups: dict[str, tuple[Lookup, ...]]
     terms: tuple[Terms, ...]
+    outputs: int = eqx.field(static=True)
 
     @property
     def inducing_size(self) -> int:
@@ -235,8 +248,7 @@ class Problem(eqx.Module):
     @property
     def stretches(self) -> list[slice]:
         """The slices of rows that a pass takes at a time."""
-        outputs = 1 + max(int(part.column.max(initial=0)) for part in self.terms)
-        return slices(len(self.inputs), max(LEAST_ROWS, CELLS_AT_A_TIME // outputs))
+        return slices(len(self.inputs), max(LEAST_ROWS, CELLS_AT_A_TIME // self.outputs))
 
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""
@@ -305,7 +317,8 @@ class RoleState:
         self.free, self.sites, self.lookups = free, sites, lookups
         self.blocks = make_blocks(free, inducing, lookups[: len(free.kernels)], jitter)
         self.divergence, self.left_out = 0.0, 0.0
-        self.target = Sites(*(np.empty(np.shape(part)) for part in sites))
+        kept = np.float64 if np.size(sites.linear) <= MOST_DOUBLE else np.float32
+        self.target = Sites(*(allocate(np.shape(part), kept) for part in sites))
         if free.nugget is not None:
             self.bumps = np.asarray(free.nugget.bumps(lookups[-1].inputs))
             self.nugget = np.einsum("nj,bdj->bnd", self.bumps, np.square(free.nugget.size))
@@ -323,7 +336,7 @@ class RoleState:
 
     def _sites(self, b: int, rows: slice) -> tuple[Sites, Sites, Float[np.ndarray, "n D"] | None]:
         """Return the sites of gamma and of f at some rows, and the variance of the nugget."""
-        sites = Sites(self.sites.linear[b, rows], self.sites.precision[b, rows])
+        sites = Sites(*(np.asarray(part[b, rows], dtype=float) for part in self.sites))
         if self.free.nugget is None:
             return sites, sites, None
         nugget = self.nugget[b, self.lookups[-1].index[rows]]

@@ -42,7 +42,8 @@ MOST_COUPLED = MOST_BY_OUTPUT
 
 def to_vector(tree: PyTree) -> Vector:
     """Concatenate all leaves of a tree (in numpy: `ravel_pytree` would compile programs)."""
-    return np.concatenate([np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)])
+    leaves = [np.ravel(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)]
+    return np.concatenate(leaves) if leaves else np.zeros(0)
 
 
 def from_vector(vector: Vector, like: PyTree) -> PyTree:
@@ -54,6 +55,12 @@ def from_vector(vector: Vector, like: PyTree) -> PyTree:
     return jax.tree.unflatten(structure, shaped)
 
 
+def positions(like: PyTree) -> Any:
+    """Return where in the vector of a tree each of its numbers is, in the tree's own form."""
+    places = from_vector(np.arange(len(to_vector(like))), like)
+    return jax.tree.map(lambda at: at.astype(int), places)
+
+
 Information = list[tuple[Int[np.ndarray, "K"], Float[np.ndarray, "K K"]]]
 """Blocks of the information: places of hyper-parameters in the vector, and their matrix."""
 
@@ -63,9 +70,7 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
 
     That of the means of roles without kernels is empirical, from the scores of the rows.
     """
-    # Where in the vector each number of every role is.
-    count = np.arange(len(to_vector(free)))
-    places = jax.tree.map(lambda at: at.astype(int), from_vector(count, free))
+    places = positions(free)
     found: Information = [
         (np.array([at]), np.array([[score]]))
         for role, scores in evaluation.scores.items()
@@ -160,9 +165,7 @@ def _turn(
     ):
         d, r = np.indices(at.shape)
         turn[d, 0, q, r, at] = 1.0
-        leaves = jax.tree.leaves(kernel)
-        own = np.concatenate([np.ravel(leaf) for leaf in leaves]) if leaves else np.zeros(0, int)
-        for slope, position in enumerate(own[: width - 1]):
+        for slope, position in enumerate(to_vector(kernel)[: width - 1].astype(int)):
             turn[d, slope + 1, q, r, position] = a
     return turn[..., index].reshape(outputs, -1, len(index))
 
@@ -187,14 +190,7 @@ def _spread_shared(block: Block, total: Matrix) -> None:
 
 def _of_many(block: Block, place: LMC) -> Information:
     """Return the information of a block of many outputs: of its kernels, and of each output."""
-    found: Information = []
-    kernels = [
-        np.concatenate([np.ravel(leaf) for leaf in leaves])
-        for kernel in place.kernels
-        if (leaves := jax.tree.leaves(kernel))
-    ]
-    if kernels:
-        found.append((np.concatenate(kernels), _of_kernels(block)))
+    found: Information = [(to_vector(place.kernels).astype(int), _of_kernels(block))]
     for d in range(len(block.mean)):
         latent = [at[d] for at in place.mixing]
         index = np.concatenate([*latent, place.mean[d, None]])

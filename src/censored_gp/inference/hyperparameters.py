@@ -26,7 +26,7 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from censored_gp.inference.elbo import Roles
-from censored_gp.inference.fisher import Vector, from_vector, to_vector
+from censored_gp.inference.fisher import Vector, from_vector, positions, to_vector
 from censored_gp.inference.result import Task
 from censored_gp.model.compilation import AnyArray
 from censored_gp.model.lmc import LMC
@@ -82,9 +82,7 @@ def log_prior(free: Roles, start: Roles, hold: bool = False) -> LogPrior:
 
     If kernels and their coefficients are held, they are certain.
     """
-    vector = to_vector(free)
-    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(len(vector)), free))
-    value, gradient, curvature = 0.0, np.zeros(len(vector)), np.zeros(len(vector))
+    value, places, (gradient, curvature) = 0.0, positions(free), np.zeros((2, len(to_vector(free))))
     for role, lmc in free.items():
         first, place = start[role], places[role]
         plain = [(lmc.mean, first.mean, place.mean, level_deviation(role, first))]
@@ -121,15 +119,14 @@ def _amplitudes(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
 
 def rotations(free: Roles) -> Float[np.ndarray, "T P"]:
     """Return the directions in which the mixing of a kernel is rotated, which change nothing."""
-    places = from_vector(np.arange(len(to_vector(free))), free)
-    found = []
+    places, found = positions(free), []
     for role, lmc in free.items():
         for a, at in zip(lmc.mixing, places[role].mixing, strict=True):
             for b, i, j in np.ndindex(len(a), a.shape[2], a.shape[2]):
                 if i < j:
                     direction = np.zeros(len(to_vector(free)))
-                    direction[at[b, :, i].astype(int)] = a[b, :, j]
-                    direction[at[b, :, j].astype(int)] = -a[b, :, i]
+                    direction[at[b, :, i]] = a[b, :, j]
+                    direction[at[b, :, j]] = -a[b, :, i]
                     length = np.linalg.norm(direction)
                     found += [direction / length] if length > 0.0 else []
     return np.reshape(found, (len(found), len(to_vector(free))))
@@ -141,8 +138,7 @@ def displaced(free: Roles, change: Vector) -> Roles:
     A row of coefficients a moves to |a| exp(d' a / |a|^2) times the direction of a + t, where t is
     the part of its change d that is orthogonal to a.
     """
-    moved = to_vector(free) + change
-    places = jax.tree.map(lambda at: at.astype(int), from_vector(np.arange(len(moved)), free))
+    moved, places = to_vector(free) + change, positions(free)
     for role, lmc in free.items():
         for a, at in _amplitudes(lmc, places[role]):
             length = float(np.linalg.norm(a))
@@ -175,8 +171,7 @@ def principal_directions(
     is 1/2 over a deviation.
     """
     across, (value, slope) = rotations(free), at(np.zeros(len(prior)))
-    places = from_vector(np.arange(len(prior)), free)
-    levels = np.concatenate([np.ravel(lmc.mean) for lmc in places.values()]).astype(int)
+    levels = np.concatenate([np.ravel(lmc.mean) for lmc in positions(free).values()])
     precision = information + prior
     if len(levels) <= MOST_LEVELS:
         steps = 0.5 / np.sqrt(np.diagonal(precision))

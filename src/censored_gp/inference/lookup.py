@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, Int
 from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.sparse import csr_array
 
+from censored_gp.data.inputs import distinct
 from censored_gp.inference.sites import Sites, Weights
 from censored_gp.kernels.base import Kernel, canonical_inputs
 from censored_gp.model.compilation import (
@@ -141,7 +142,10 @@ class Pair:
     """
 
     def __init__(self, block: Block, q: int, p: int) -> None:
-        self.block, self.q, self.p = block, q, p
+        # No reference to the block: tables are freed as soon as it is.
+        self.q, self.p, self.rank, self.size = q, p, block.rank, block.size
+        self.index = block.index[q], block.index[p]
+        self.columns = block.columns[q], block.columns[p]
         self.left, self.right = block.features[q].phi, block.features[p].phi
         a, b = block.mixing[q], block.mixing[p]
         products = np.einsum("di,dk->dik", a, b)
@@ -150,7 +154,7 @@ class Pair:
         summed = np.eye(each).reshape(each, *products.shape[1:])
         self.coefficients = products if block.by_output else summed
         self.shape = len(self.left), len(self.right)
-        rows = len(block.index[q])
+        rows = len(self.index[0])
         self.diagonal = q == p
         self.sparse = not self.diagonal and np.prod(self.shape, dtype=float) > SPARSE * rows
 
@@ -158,15 +162,15 @@ class Pair:
     def sums(self) -> Float[np.ndarray, "K S"]:
         """The entries of the tables, flat: zero until rows are added."""
         size = self.shape[0] if self.diagonal else int(np.prod(self.shape))
-        rows = len(self.block.index[self.q])
+        rows = len(self.index[0])
         return np.zeros((len(self.coefficients), rows if self.sparse else size))
 
     def where(self, rows: slice) -> Int[np.ndarray, "n"]:
         """Return the entry of the flattened table that each row belongs to."""
-        first = self.block.index[self.q][rows]
+        first = self.index[0][rows]
         if self.diagonal:
             return first
-        return first.astype(np.intp) * self.shape[1] + self.block.index[self.p][rows]
+        return first.astype(np.intp) * self.shape[1] + self.index[1][rows]
 
     def add(self, precision: ByOutput, rows: slice) -> None:
         """Add the precisions of some rows to the tables."""
@@ -184,8 +188,7 @@ class Pair:
         if self.diagonal:
             return [total[:, None] for total in self.sums]
         if self.sparse:
-            where = self.block.index[self.q], self.block.index[self.p]
-            return [csr_array((total, where), self.shape) for total in self.sums]
+            return [csr_array((total, self.index), self.shape) for total in self.sums]
         return [total.reshape(self.shape) for total in self.sums]
 
     def weigh(self, channel: int, right: Matrix) -> Matrix:
@@ -195,9 +198,9 @@ class Pair:
 
     def blocks_of(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "R S M M"]:
         """Return the part of a matrix over the weights that belongs to the two kernels."""
-        rank, size = self.block.rank, self.block.size
+        rank, size, (rows, columns) = self.rank, self.size, self.columns
         parts = square.reshape(rank, size, rank, size)[
-            : self.coefficients.shape[1], self.block.columns[self.q], :, self.block.columns[self.p]
+            : self.coefficients.shape[1], rows, :, columns
         ]
         return np.moveaxis(parts[:, :, : self.coefficients.shape[2]], 1, 2)
 
@@ -218,7 +221,7 @@ class Pair:
     def moments(self, rows: slice) -> Float[np.ndarray, "n K"]:
         """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
         if self.sparse:
-            first, last = self.block.index[self.q][rows], self.block.index[self.p][rows]
+            first, last = self.index[0][rows], self.index[1][rows]
             found = np.empty((len(self.covered), len(first)))
             # Few rows at a time stay in the cache.
             for part in slices(len(first), 512):
@@ -434,6 +437,8 @@ class Block:
             d_mixing[pair.q] -= np.einsum("dik,dk->di", self.second[at], self.mixing[pair.p])
             if not pair.diagonal:
                 d_mixing[pair.p] -= np.einsum("dik,di->dk", self.second[at], self.mixing[pair.q])
+            # The passes are over.
+            pair.covered = pair.looked_up = []
         parts = zip(self.features, d_phi, self.d_rest, strict=True)
         return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
 
@@ -464,27 +469,16 @@ def look_up(
     its middle; but for ``exactly``.
     """
     canonical = canonical_inputs(part.views(inputs.shape[1]), inputs)
-    first, index = _distinct(canonical)
+    first, index = distinct(canonical)
     if len(first) > MOST_DISTINCT and not exactly:
         low, width = (
             canonical.min(axis=0),
             np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing),
         )
         place = (canonical - low) / np.where(width > 0.0, width, 1.0)
-        _, index = _distinct(np.floor(place))
+        _, index = distinct(np.floor(place))
         order = np.lexsort((np.abs(place % 1.0 - 0.5).sum(axis=1), index))
         first = order[np.searchsorted(index[order], np.arange(index.max() + 1))]
     points = inputs[first]
-    return Lookup(pad(points, bucket(len(points)) - len(points)), index.astype(np.int32))
-
-
-def _distinct(
-    columns: Float[np.ndarray, "N K"],
-) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "N"]]:
-    """Return the first row of each kind, and the kind of every row."""
-    if columns.shape[1] == 0:
-        return np.zeros(1, dtype=int), np.zeros(len(columns), dtype=int)
-    one = columns.shape[1] == 1
-    found = columns[:, 0] if one else columns
-    _, first, index = np.unique(found, True, True, axis=None if one else 0)
-    return first, index.ravel()
+    narrow = np.int16 if len(points) < 2**15 else np.int32
+    return Lookup(pad(points, bucket(len(points)) - len(points)), index.astype(narrow))

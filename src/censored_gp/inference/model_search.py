@@ -104,10 +104,10 @@ def propose_kernel(
     if not spare or ROLE not in sites:
         return None
     lmc = free[ROLE]
-    nugget = None if lmc.nugget is None else lmc.nugget.variance(problem.inputs)
-    linear, precision = map(np.asarray, sites[ROLE].marginal(nugget))
-    rows = _stretch(problem, spare[0], precision)
-    linear, precision = linear[:, rows], precision[:, rows]
+    rows = _stretch(problem, spare[0], np.asarray(sites[ROLE].precision))
+    own = Sites(*(part[:, rows] for part in sites[ROLE]))
+    nugget = None if lmc.nugget is None else lmc.nugget.variance(problem.inputs[rows])
+    linear, precision = map(np.asarray, own.marginal(nugget))
     count = len(rows)
     stretch = pad(problem.inputs[rows], min(bucket(count), STRETCH) - count)
     found = _covariances(lmc, tuple(spare), stretch)

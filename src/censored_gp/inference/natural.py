@@ -21,7 +21,8 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from censored_gp.inference.elbo import Evaluation, Problem, Roles, evaluate
+from censored_gp.data.storage import allocate
+from censored_gp.inference.elbo import CELLS_AT_A_TIME, Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import (
     MOST_COUPLED,
     Information,
@@ -41,8 +42,8 @@ from censored_gp.inference.hyperparameters import (
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Progress, Task
-from censored_gp.inference.sites import Sites
-from censored_gp.model.compilation import blas_threads_for
+from censored_gp.inference.sites import ByBlock, Sites
+from censored_gp.model.compilation import blas_threads_for, slices
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
 
@@ -192,7 +193,16 @@ def _is_mixing(free: Roles) -> Bool[np.ndarray, "P"]:
 
 def mix_sites(sites: dict[str, Sites], target: dict[str, Sites], rho: float) -> dict[str, Sites]:
     """Return (1 - rho) lambda + rho lambda*: a damped natural-gradient step."""
-    return jax.tree.map(lambda old, new: (1.0 - rho) * old + rho * new, sites, target)
+    if rho == 1.0:
+        return target
+
+    def mixed(old: ByBlock, new: ByBlock) -> ByBlock:
+        found = allocate(np.shape(new), new.dtype)
+        for rows in slices(found.shape[1], CELLS_AT_A_TIME // found.shape[2] + 1):
+            found[:, rows] = (1.0 - rho) * old[:, rows] + rho * new[:, rows]
+        return found
+
+    return jax.tree.map(mixed, sites, target)
 
 
 def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
@@ -205,8 +215,8 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         if lmc.nugget is not None:
             prior = prior + np.mean(np.square(lmc.nugget.size), axis=2)
         shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
-        precision = np.broadcast_to(1.0 / prior[:, None], shape)
-        sites[role] = Sites(precision * np.asarray(lmc.mean)[:, None], precision)
+        linear = np.asarray(lmc.mean) / prior
+        sites[role] = Sites(*(np.broadcast_to(s[:, None], shape) for s in (linear, 1.0 / prior)))
     return sites
 
 
@@ -238,7 +248,7 @@ class Optimizer:
         """Evaluate the bound, its gradient and the next sites."""
         found = evaluate(free, sites, self.problem, self.jitter)
         value, gradient = found.elbo, to_vector(found.gradient)
-        if not np.all(np.isfinite(gradient)):
+        if not np.isfinite([value, *gradient]).all():
             value = -np.inf
         self.trace.append(value)
         if self.start is not None:
@@ -260,12 +270,14 @@ class Optimizer:
         an early state, and may end the climb of a model that is too simple.
         """
         best = state = known or self.evaluate(free, sites)
-        if not np.isfinite(state.value):
-            return state, "diverged"
+        if not np.isfinite(best.value):
+            return best, "diverged"
         learn, most = self.settings.learn, self.settings.max_iterations
         try:
             for iteration in range(1, most + 1):
                 state = self.step(state) if learn else self.site_step(state)
+                if not np.isfinite(self.trace[-1]) and (not learn or self.refused > MOST_REFUSALS):
+                    return best, "diverged"
                 # With hyper-parameters held the last state is the settled one.
                 best = state if state.value > best.value or not learn else best
                 progress("fitting", iteration, most, best.value)
@@ -304,7 +316,7 @@ class Optimizer:
         if self.refused > 1:
             self.rho = max(self.rho / 2, 0.1)
         # Promises shrink with the steps: that nothing is promised must be certain.
-        self._settle(step.promised)
+        self._settle(step.promised if np.isfinite(gain) else np.inf)
         return state
 
     def _information(self, state: State) -> Information:
@@ -421,7 +433,10 @@ class FitSchedule:
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
                 break
-            known, jitter = None, 10 * jitter
+            free, sites, known, jitter = state.free, state.sites, None, 10 * jitter
+        if status == "diverged" and np.isfinite(state.value):
+            # There are finite values, but none that a step leads to.
+            status = "stuck"
         raised = jitter > first_jitter and status != "diverged"
         notes = (f"The kernel matrices needed a jitter of {jitter:.0e}.",) if raised else ()
         how = status, MESSAGES[status], float(state.evaluation.elbo), tuple(run.trace)
@@ -445,15 +460,17 @@ class FitSchedule:
         self.best = narrow = self.climb(*start[:4], known=start, look=look if spare else None)
         if not growth or self.over:
             return
-        before = self.results[-1]
+        before, own = self.results[-1], self.start
         free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
-        if self.start is not None:
-            self.start = self.start | {ROLE: with_kernel(self.start[ROLE], growth[0])}
+        if own is not None:
+            self.start = own | {ROLE: with_kernel(own[ROLE], growth[0])}
         problem = self.task.problem(self.model(free))
         wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
             self.best = wide
-        elif self.over:
+            return
+        self.start = own
+        if self.over:
             interrupted = self.results[-1].status == "interrupted"
             status = "interrupted" if interrupted else "out of iterations"
             self.results.append(_ended(before, status))

@@ -252,7 +252,7 @@ class Draws(NamedTuple):
 
 
 def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -> Draws:
-    """Warm up and draw, until the end or an interruption."""
+    """Warm up and draw, until the end or an interruption, which waits for the draws under way."""
     key, most, done = jax.random.key(settings.seed), settings.draws, 0
     positions: list[Position] = []
     divergent = [np.zeros((settings.chains, 0), dtype=bool)]

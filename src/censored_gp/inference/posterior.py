@@ -40,11 +40,6 @@ def flat(by_block: ByBlock) -> Float[Array, "N O"]:
     return jnp.moveaxis(by_block, 0, 1).reshape(by_block.shape[1], -1)
 
 
-def blocked(side_by_side: Float[AnyArray, "N O"], blocks: int) -> ByBlock:
-    """Undo :func:`flat`."""
-    return jnp.moveaxis(jnp.asarray(side_by_side).reshape(len(side_by_side), blocks, -1), 0, 1)
-
-
 def functions_of(shape: Geometry, weights: Float[AnyArray, "S B W"]) -> Float[Array, "S B N D"]:
     """Return m + Psi v for given weights v."""
     blocks, _, rank, size = shape.loading.shape
@@ -208,7 +203,7 @@ class Posterior(eqx.Module):
         """Draw sum_q sum_i a_{q,i} e_{q,i}, jointly over `MOST_JOINT` distinct inputs at a time."""
         total: Any = 0.0
         for q, (features, a) in enumerate(zip(block.features, block.mixing, strict=True)):
-            if np.max(features.rest / features.prior, initial=0.0) < NEGLIGIBLE:
+            if np.all(features.rest <= NEGLIGIBLE * features.prior):
                 continue
             kernel = jax.tree.map(lambda leaf: leaf[b], lmc.kernels[q])
             drawn = np.empty((shape[0], a.shape[1], len(features.rest)))

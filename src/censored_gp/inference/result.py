@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
@@ -88,7 +89,7 @@ class Task:
     progress: Progress = silent
     held_out: Bool[np.ndarray, "N D"] | None = None
 
-    @property
+    @functools.cached_property
     def cells(self) -> tuple[Terms, ...]:
         """The observed cells, by likelihood and kind; those held out have no weight."""
         roles = {role: lmc.outputs for role, lmc in self.model.priors.items()}
@@ -119,7 +120,7 @@ class Task:
                     known[key] = look_up(part, self.inputs, *key[1:])
                 found.append(known[key])
             lookups[role] = tuple(found)
-        return Problem(self.inputs, inducing, lookups, self.cells)
+        return Problem(self.inputs, inducing, lookups, self.cells, len(self.model.likelihoods))
 
     def with_priors(self, priors: Roles) -> Model:
         """Return the model with other hyper-parameters."""

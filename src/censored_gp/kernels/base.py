@@ -22,7 +22,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from censored_gp.data.inputs import Columns, phase, spread
+from censored_gp.data.inputs import Columns, distinct, phase, spread
 from censored_gp.data.time import duration_hours
 
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
@@ -291,10 +291,7 @@ def canonical_inputs(
 
 def distinct_rows(kernel: Kernel, X: Float[np.ndarray, "N C"]) -> Int[np.ndarray, " M"]:
     """Indices of the first row of each kind that the kernel distinguishes, in order."""
-    canonical = kernel.canonical(X)
-    if canonical.shape[1] == 0:
-        return np.arange(min(1, len(X)))
-    return np.sort(np.unique(canonical, axis=0, return_index=True)[1])
+    return np.sort(distinct(kernel.canonical(X))[0])
 
 
 def _show(value: Any) -> str:

@@ -7,15 +7,12 @@ share programs.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -71,23 +68,17 @@ def _are_known(options: dict[str, Any]) -> bool:
 class CtrlC:
     """What became of Ctrl-C during a fit; there is one main thread, and so one of these."""
 
-    deferred = False
-    """Whether a fit in the main thread chooses the moment of its end itself."""
     asked = False
     """Whether the user has asked for the end, and the fit has not heard it yet."""
-    waiting = False
-    """Whether the main thread does nothing but wait for a program."""
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Have Ctrl-C end a fit between two programs, or while it waits for one; the second: at once.
+    """Have Ctrl-C end a fit before its next program or step; a second one raises at once.
 
     An exception in the middle of JAX may be swallowed by a callback, and what it leaves half done
-    may crash the interpreter as it exits. Programs are therefore traced, compiled and run by other
-    threads, for which the main thread waits. One that is given up runs to its end, at the latest
-    before the interpreter exits. In other threads, and where the host program handles the signal
-    itself, nothing changes.
+    may crash the interpreter as it exits. In other threads, and where the host program handles the
+    signal itself, nothing changes.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
@@ -96,18 +87,16 @@ def interruptible() -> Iterator[None]:
         return
 
     def hear(*details: Any) -> None:
-        if CtrlC.waiting or CtrlC.asked:
+        if CtrlC.asked:
             CtrlC.asked = False
             usual(*details)
         CtrlC.asked = True
 
-    CtrlC.deferred = True
     signal.signal(signal.SIGINT, hear)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, usual)
-        CtrlC.deferred = False
         heed_ctrl_c()
 
 
@@ -116,43 +105,6 @@ def heed_ctrl_c() -> None:
     if CtrlC.asked and threading.current_thread() is threading.main_thread():
         CtrlC.asked = False
         raise KeyboardInterrupt
-
-
-def _run(program: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a program, in another thread if Ctrl-C may have to leave it."""
-    if not CtrlC.deferred or threading.current_thread() is not threading.main_thread():
-        return program(*args, **kwargs)
-    heed_ctrl_c()
-    running: Future[Any] = Future()
-
-    @in_float64
-    def work() -> None:
-        try:
-            running.set_result(jax.block_until_ready(program(*args, **kwargs)))
-        except BaseException as error:
-            running.set_exception(error)
-
-    try:
-        CtrlC.waiting = True
-        threading.Thread(target=work, daemon=True).start()
-        return running.result()
-    except KeyboardInterrupt:
-        atexit.register(_wait_at_exit, running)
-        raise
-    finally:
-        CtrlC.waiting = False
-
-
-def _wait_at_exit(running: Future[Any]) -> None:
-    """Let a program that was given up end before the interpreter does, or end both at once."""
-    if running.done() or not isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
-        wait([running])
-        return
-    # Nobody has caught the exception. Python now ends itself by the signal; there is no other way
-    # to end while the compiler runs.
-    sys.stdout.flush()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.raise_signal(signal.SIGINT)
 
 
 def _when_called(
@@ -166,7 +118,8 @@ def _when_called(
 
     @functools.wraps(function)
     def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        return _run(program(), args, kwargs)
+        heed_ctrl_c()
+        return program()(*args, **kwargs)
 
     return called
 
@@ -181,26 +134,16 @@ def compiled_to_run_long(function: Callable[Args, Result]) -> Callable[Args, Res
     return _when_called(eqx.filter_jit, function, compiler_options=None)
 
 
-def compiled_for_arrays(
-    function: Callable[Args, Result], static: tuple[str, ...] = ()
-) -> Callable[Args, Result]:
-    """Compile a function of pytrees of arrays; arguments named in ``static`` may be anything.
-
-    A call takes a third of the time of a call of what :func:`compiled` returns.
-    """
-    return _when_called(jax.jit, function, static_argnames=static)
+def compiled_for_arrays(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Compile a function of pytrees of arrays: a call takes a third of the time of the above."""
+    return _when_called(jax.jit, function)
 
 
 @contextlib.contextmanager
 def float64() -> Iterator[None]:
-    """Compute in double precision inside the block only, whatever the host program has set."""
+    """Compute in double precision inside a block or function only, whatever the host has set."""
     with jax.enable_x64(True):
         yield
-
-
-def in_float64(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Run a function inside :func:`float64`."""
-    return float64()(function)
 
 
 def cache_folder() -> Path | None:

@@ -89,21 +89,7 @@ def solve_lower(factor: Squares, right: Float[Array, "*B P K"]) -> Float[Array, 
     return jnp.vectorize(_solve, signature="(p,p),(p,k)->(p,k)")(factor, right)
 
 
-def inverse_lower(factor: Squares) -> Squares:
-    """Return L^-1 for a lower triangular L."""
-    return solve_lower(factor, jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
-
-
 def inverse_of_product(factor: Squares) -> Squares:
     """Return (L L')^-1 for a lower triangular L."""
-    return jnp.vectorize(_inverse_of_product, signature="(p,p)->(p,p)")(factor)
-
-
-def _inverse_of_product(factor: Square) -> Square:
-    """Return M' M with M = L^-1, by halves: products are quicker than solving is."""
-    half = len(factor) // 2
-    first = _forward(factor[:half, :half], jnp.eye(half))
-    last = _forward(factor[half:, half:], jnp.eye(len(factor) - half))
-    between = -last @ (factor[half:, :half] @ first)
-    lower = last.T @ between
-    return jnp.block([[first.T @ first + between.T @ between, lower.T], [lower, last.T @ last]])
+    inverse = solve_lower(factor, jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
+    return jnp.swapaxes(inverse, -1, -2) @ inverse

@@ -18,8 +18,7 @@ Poisson-lognormal model; without one a fit is overconfident.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -195,22 +194,6 @@ def _block_features(
     return phi, jnp.stack(rest, axis=1)
 
 
-def _over_blocks(
-    function: Callable[..., Any], lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar
-) -> Any:
-    """Call a function of the kernels of each block; results have the blocks as leading axis."""
-    # A kernel such as White has no leaves to tell the number of blocks by.
-    blocks = lmc.mean.shape[0]
-    if blocks == 1:
-        # Coupled outputs are one block, and what is not batched is traced faster.
-        own = jax.tree.map(lambda leaf: leaf[0], lmc.kernels)
-        found = function(own, inducing, inputs, jitter)
-        return jax.tree.map(lambda part: part[None], found)
-    axes = (eqx.if_array(0), None, None, None)
-    over = eqx.filter_vmap(function, in_axes=axes, axis_size=blocks)
-    return over(lmc.kernels, inducing, inputs, jitter)
-
-
 class Features(NamedTuple):
     """Features phi(x) of a set of inputs, for each of B blocks.
 
@@ -228,7 +211,10 @@ class Features(NamedTuple):
 
 def features(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Features:
     """Compute the features of every kernel of a role, block by block."""
-    return Features(*_over_blocks(_block_features, lmc, inducing, inputs, jitter))
+    # A kernel such as White has no leaves to tell the number of blocks by.
+    axes, blocks = (eqx.if_array(0), None, None, None), lmc.mean.shape[0]
+    of_blocks = eqx.filter_vmap(_block_features, in_axes=axes, axis_size=blocks)
+    return Features(*of_blocks(lmc.kernels, inducing, inputs, jitter))
 
 
 def loadings(lmc: LMC, inducing: InducingInputs) -> Float[Array, "B D R M"]:
@@ -266,18 +252,3 @@ def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar)
     left_out = jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
     return Geometry(phi, loadings(lmc, inducing), jnp.asarray(lmc.mean), left_out, nugget)
-
-
-def left_out_covariance(
-    lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar
-) -> tuple[Float[Array, "B N N"], ...]:
-    """Return k_q(x, x') - phi_q(x)' phi_q(x') of every kernel: the covariance of e, with jitter."""
-    phi = features(lmc, inducing, inputs, jitter).phi
-    ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
-    found = []
-    for kernel, part in zip(lmc.kernels, jnp.split(phi, ends, axis=2), strict=True):
-        gram = grams(kernel, inputs, len(phi))
-        scale = positive_scale(jnp.max(jnp.diagonal(gram, axis1=1, axis2=2)))
-        identity = jnp.eye(len(inputs))
-        found.append(gram - part @ jnp.swapaxes(part, 1, 2) + jitter * scale * identity)
-    return tuple(found)

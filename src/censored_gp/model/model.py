@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from censored_gp.data.observations import Observations
+from censored_gp.data.observations import Observations, read_only
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods import Likelihood
-from censored_gp.model.compilation import Rows, in_float64
+from censored_gp.model.compilation import Rows, float64
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
 from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
 
@@ -113,8 +113,10 @@ class Units(eqx.Module):
 
     def apply(self, observations: Observations) -> Observations:
         """Return the observations with bounds in model units."""
-        lower = (observations.lower - self.shift) / self.scale
-        upper = (observations.upper - self.shift) / self.scale
+        if not self.shift.any() and np.all(self.scale == 1.0):
+            return observations
+        lower = read_only((observations.lower - self.shift) / self.scale)
+        upper = read_only((observations.upper - self.shift) / self.scale)
         return dataclasses.replace(observations, lower=lower, upper=upper)
 
 
@@ -173,7 +175,7 @@ def generate(
     return latent, draw_outputs(output_key, model, latent)
 
 
-@in_float64
+@float64()
 def prior_draw(model: Model, inputs: Rows, seed: int) -> Float[np.ndarray, "N D"]:
     """Draw outputs by :func:`generate`, in model units."""
     return np.asarray(generate(jax.random.key(seed), model, inputs)[1])

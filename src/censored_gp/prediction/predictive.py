@@ -31,7 +31,7 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.model.compilation import (
     AnyArray,
-    in_float64,
+    float64,
     slices,
 )
 from censored_gp.model.model import Latent, Units
@@ -263,7 +263,7 @@ class Prediction:
             role: self._evaluate(ParameterMean(role), units.shift, units.scale)[0] for role in roles
         }
 
-    @in_float64
+    @float64()
     def latent(self) -> tuple[dict[str, Cells], dict[str, Cells]]:
         """Return mean and standard deviation of the latent functions by role.
 
@@ -314,7 +314,7 @@ class Prediction:
         # All parts are of one size, so that they share one compiled program.
         return (self._sample(size, random, joint)[: count - start] for start in starts)
 
-    @in_float64
+    @float64()
     def _sample(
         self, count: int, random: np.random.Generator, joint: bool
     ) -> Float[np.ndarray, "S N D"]:
@@ -382,7 +382,7 @@ class Prediction:
         matched[:, bounded] = np.stack([np.interp(*each) for each in curves], axis=1)
         return *gamma[:mean], matched, *gamma[mean + 1 :]
 
-    @in_float64
+    @float64()
     def _evaluate(
         self, query: Callable[..., Any], *arguments: Any, results: int = 1, skip_exact: bool = False
     ) -> Float[np.ndarray, "R N D"]:

@@ -19,7 +19,7 @@ from censored_gp.data.tables import ResultTable
 from censored_gp.data.time import WEEKDAYS
 from censored_gp.estimator.summary import kernel_labels, longest_lengthscale
 from censored_gp.kernels.base import Kernel
-from censored_gp.model.compilation import in_float64
+from censored_gp.model.compilation import float64
 from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.prediction.predictive import Prediction
 from censored_gp.reporting.style import colours_on, new_axes, without_math
@@ -465,7 +465,7 @@ def plot_components(
     return flat
 
 
-@in_float64
+@float64()
 def component_marginals(
     model: Any, role: str, inputs: Float[np.ndarray, "N C"]
 ) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:

@@ -85,7 +85,7 @@ def test_what_is_held_out_leaves_no_trace(model, data):
 def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model, monkeypatch):
     starts, nothing = [], np.ones(model.observations_.shape, dtype=bool)
 
-    def keep(run, task, models):
+    def keep(run, task, models, settings):
         starts.append(models[-1])
         return model.posterior_, model.report_
 

@@ -25,6 +25,8 @@ from censored_gp.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
     from censored_gp.estimator.censored_gp import CensoredGP
@@ -80,7 +82,7 @@ def predict(
     the truth with the given probability in a_low and a_high.
     """
     from censored_gp.cli import fitting
-    from censored_gp.cli.output import write_table
+    from censored_gp.cli.output import write_parts
 
     fitting.check_files(training, reading, output, file, train)
     if train is None and training.load is None:
@@ -89,9 +91,16 @@ def predict(
     source.header()  # A file that cannot be read is refused before the fit.
     model = fitting.fitted(train, training, reading)
     new = fitting.read_new(source, model, reading)
-    with fitting.located(new):
-        answers = (model.predict(new), *model.interval(new, probability))
-    write_table(_with_keys(model, answers, new.arrow), output)
+    new = new.select(new.names)
+
+    def predicted() -> Iterator[pa.Table]:
+        for rows in fitting.in_parts(len(new)):
+            some = new.rows(rows)
+            with fitting.located(some):
+                answers = (model.predict(some), *model.interval(some, probability))
+            yield _with_keys(model, answers, some.arrow)
+
+    write_parts(predicted(), output)
 
 
 @command(
@@ -114,14 +123,19 @@ def impute(
     and a_high.
     """
     from censored_gp.cli import fitting
-    from censored_gp.cli.output import write_table
+    from censored_gp.cli.output import write_parts
 
     fitting.check_files(training, reading, output, file)
     model = fitting.fitted(file, training, reading)
-    answers = (model.impute(), *model.impute_interval(probability))
-    inputs, rows = fitting.training_inputs(model), model.training_.rows
-    inputs = inputs if rows is None else inputs.take(rows.row)
-    write_table(_with_keys(model, answers, inputs.arrow), output)
+    places = model.training_.places
+
+    def imputed() -> Iterator[pa.Table]:
+        for rows in fitting.in_parts(len(places)):
+            answers = (model.impute(rows=rows), *model.impute_interval(probability, rows=rows))
+            inputs = fitting.training_inputs(model, places[rows])
+            yield _with_keys(model, answers, inputs.arrow)
+
+    write_parts(imputed(), output)
 
 
 def _with_keys(model: CensoredGP, answers: tuple[Any, Any, Any], inputs: pa.Table) -> pa.Table:

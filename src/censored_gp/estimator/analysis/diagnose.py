@@ -24,7 +24,9 @@ from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
 from censored_gp.estimator.settings import seed_of
 from censored_gp.estimator.training import make_task, seen_by
 from censored_gp.inference import infer
+from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.model_search import best_fit
+from censored_gp.inference.natural import NaturalSettings
 from censored_gp.model.compilation import float64, interruptible
 from censored_gp.model.starting_values import design_for, starting_models
 from censored_gp.prediction import metrics
@@ -219,8 +221,10 @@ def _refit(model: Any, held_out: Bool[np.ndarray, "N D"], use_censoring: bool) -
         design = design_for(vars(model), training.likelihoods, training.columns, training.inputs)
         models = starting_models(design, left)
         task = make_task(model, training, models[-1], seen, held_out=held_out)
+        points = POINTS if mixes(model.hyperparameters, "natural", task) else 0
+        settings = NaturalSettings(points=points, hold=model.hyperparameters == "given")
         # The other engines would take many times longer for about the same answer.
-        posterior, result = best_fit(partial(infer, "natural"), task, models)
+        posterior, result = best_fit(partial(infer, "natural"), task, models, settings)
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return Prediction(posterior, units, training.inputs, model.output_names_)
