@@ -249,3 +249,15 @@ def test_a_further_kernel_that_does_not_help_leaves_the_prior_as_it_was(monkeypa
         posterior, report = natural.fit(task, NaturalSettings(points=2, max_iterations=most))
         assert len(posterior.model.priors["mean"].kernels) == 1
         assert report.status in ("converged", "out of iterations")
+
+
+def test_an_interruption_while_mixing_keeps_the_posterior_at_the_mode(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(natural, "principal_directions", interrupted)
+    task = small.separate()
+    posterior, report = natural.fit(task, NaturalSettings(max_iterations=5, points=4))
+    assert report.status == "interrupted"
+    assert type(posterior) is Posterior
+    assert np.all(np.isfinite(posterior.latent(task.inputs)[0]["mean"]))

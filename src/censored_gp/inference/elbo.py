@@ -132,7 +132,7 @@ def collect_terms(
             own = mask & np.array([other == family for other in likelihoods])
             rows, outputs = np.nonzero(own)
             ends = seen.lower[own], seen.upper[own]
-            places = (stretch.start + rows).astype(np.int32), outputs.astype(np.int16)
+            places = (stretch.start + rows).astype(np.int32), outputs.astype(np.int32)
             found[family, kind].append((*places, *ends))
     terms = []
     for family, kind in list(found):
@@ -148,7 +148,7 @@ def collect_terms(
         likelihood = PartialCount(family) if kind == "share" else family
         roles = tuple(parameter.role for parameter in likelihood.parameters)
         places = [np.searchsorted(role_outputs[role], range(len(likelihoods))) for role in roles]
-        column = np.stack(places, axis=1, dtype=np.int16)[output]
+        column = np.stack(places, axis=1, dtype=np.int32)[output]
         weight = np.broadcast_to(1.0, len(row))
         terms.append(Terms(row, column, lower, upper, weight, likelihood, roles, kind))
     return tuple(terms)
@@ -286,16 +286,14 @@ class Evaluation(NamedTuple):
 
 
 class RowMoments(NamedTuple):
-    """Some rows of one block: sites of gamma and of f, moments of f and of gamma = f + e + nugget.
+    """Some rows of one block: sites of f, and moments of f and of gamma.
 
-    ``rest`` is the variance of e, that features leave out; ``nugget`` that of the nugget.
+    Gamma is f with what its features leave out, and with the nugget.
     """
 
-    sites: Sites
     sites_of_f: Sites
     f: Moments
     gamma: Moments
-    nugget: Float[np.ndarray, "n D"] | None
 
 
 class RoleState:
@@ -354,7 +352,7 @@ class RoleState:
                 gamma = sites.with_nugget(f, nugget)
                 self.divergence += sites.nugget_divergence(f, nugget)
             gamma = gamma._replace(variance=gamma.variance + rest)
-            found.append(RowMoments(sites, sites_of_f, f, gamma, nugget))
+            found.append(RowMoments(sites_of_f, f, gamma))
         return found
 
     def ascend(self, rows: slice, moments: list[RowMoments], slopes: Moments) -> None:
@@ -364,7 +362,7 @@ class RoleState:
             linear, precision = own.sites_of_f
             residual = linear - precision * own.f.mean
             block.collect(rows, residual, own.sites_of_f, d_variance[b])
-            if own.nugget is not None:
+            if self.free.nugget is not None:
                 slope, information = own.sites_of_f.nugget_slope(own.f)
                 index, size = self.lookups[-1].index[rows], self.nugget.shape[1]
                 sums = (self.d_nugget, slope), (self.nugget_information, information)

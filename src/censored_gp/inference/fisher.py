@@ -85,7 +85,7 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
                     (places[role].nugget.size[b, d], rows @ state.bumps * np.outer(size, size))
                 )
         for b, block in enumerate(state.blocks):
-            place = jax.tree.map(lambda at: at[b], places[role])  # noqa: B023
+            place = jax.tree.map(lambda at, b=b: at[b], places[role])
             found += (
                 _of_many(block, place)
                 if len(block.mean) > MOST_COUPLED

@@ -449,7 +449,7 @@ def make_blocks(
     """Compute the features of a role, given by free hyper-parameters, block by block."""
     found = []
     for b, mean in enumerate(np.asarray(free.mean)):
-        own = jax.tree.map(lambda leaf: leaf[b], free.kernels)  # noqa: B023
+        own = jax.tree.map(lambda leaf, b=b: leaf[b], free.kernels)
         parts = zip(own, inducing, lookups, strict=True)
         features = [Features(kernel, z, lookup.inputs, jitter) for kernel, z, lookup in parts]
         found.append(Block(features, [np.asarray(a)[b] for a in free.mixing], mean, lookups))

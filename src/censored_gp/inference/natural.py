@@ -13,7 +13,6 @@ and picks more inducing inputs where the fitted lengthscales need them.
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -356,7 +355,12 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     own = climbs.model(best.free), best.problem.inducing, best.evaluation.weights
     own = *own, np.asarray(best.jitter), climbs.training_sites(best)
     posterior = jax.tree.map(np.asarray, Posterior(*own))
-    return climbs.mixed(posterior), _joined(climbs.results)
+    try:
+        posterior = climbs.mixed(posterior)
+    except KeyboardInterrupt:
+        # The posterior at the mode is complete.
+        climbs.results.append(_ended(climbs.results[-1], "interrupted"))
+    return posterior, _joined(climbs.results)
 
 
 class FitSchedule:
@@ -510,6 +514,12 @@ class FitSchedule:
             first = run.evaluate(free, best.sites)
             return run.evaluate(free, first.evaluation.target)
 
+        def value_and_gradient(
+            change: Float[np.ndarray, "P"],
+        ) -> tuple[float, Float[np.ndarray, "P"]]:
+            state = at(change)
+            return state.value, state.gradient
+
         def point(normal: Float[np.ndarray, "P"]) -> State:
             tried = at(root @ normal)
             shorter = radial_factor(0.5 * float(normal @ normal), best.value - tried.value)
@@ -520,8 +530,7 @@ class FitSchedule:
         with blas_threads_for(order):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
             prior = np.diag(log_prior(best.free, start, settings.hold).curvature)
-            ask = lambda change: operator.attrgetter("value", "gradient")(at(change))  # noqa: E731
-            root = principal_directions(best.free, information, prior, ask)
+            root = principal_directions(best.free, information, prior, value_and_gradient)
             states = [point(z) for z in standard_points(settings.points, root.shape[1])]
         parts = [
             (self.model(at.free).priors, at.evaluation.weights, self.training_sites(at))

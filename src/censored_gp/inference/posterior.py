@@ -300,7 +300,7 @@ class DrawnPosterior(Posterior):
             return self._functions(random, weights, inputs, {})
         found = []
         for k, draw in enumerate(chosen):
-            priors = jax.tree.map(lambda a: np.asarray(a)[draw], self.priors)  # noqa: B023
+            priors = jax.tree.map(lambda a, draw=draw: np.asarray(a)[draw], self.priors)
             model = dataclasses.replace(self.model, priors=priors)
             own = {role: drawn[k : k + 1] for role, drawn in weights.items()}
             q = Posterior(model, self.inducing, {}, self.jitter)
@@ -326,7 +326,7 @@ class MixedPosterior(Posterior):
         """Yield the posterior at every point, and its sites."""
         for k in range(self.count):
             trees = self.priors, self.mixed_weights, dict(sites or {})
-            priors, weights, own = jax.tree.map(lambda a: np.asarray(a)[k], trees)  # noqa: B023
+            priors, weights, own = jax.tree.map(lambda a, k=k: np.asarray(a)[k], trees)
             model = dataclasses.replace(self.model, priors=priors)
             yield Posterior(model, self.inducing, weights, self.jitter), own
 
