@@ -88,6 +88,9 @@ class Likelihood(eqx.Module):
     nugget
         Whether data may be overdispersed: the default mean then has a part that is independent from
         row to row.
+    additive
+        Whether Y is a sum over the parts of its period, so that it may be observed for a share of
+        it (an exposure); such a family writes `exposed`.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Likelihood(eqx.Module):
     rescale: ClassVar[Literal["affine", "scale", "none"]] = "none"
     product_nodes: ClassVar[int | None] = None
     nugget: ClassVar[bool] = False
+    additive: ClassVar[bool] = False
 
     links: tuple[Link, ...] = eqx.field(static=True, init=False)
 
@@ -215,6 +219,17 @@ class Likelihood(eqx.Module):
         }
         pairs = zip(self.parameters, theta, strict=True)
         return tuple(jnp.asarray(moved[parameter.role](t)) for parameter, t in pairs)
+
+    def exposed(self, share: Batch, *theta: Batch) -> tuple[Batch, ...]:
+        """Return the parameters of V, what Y is in a share of its period, 0 < share <= 1."""
+        raise NotImplementedError
+
+    def unseen(self, share: Batch, seen: Batch, *theta: Batch) -> tuple[Batch, ...]:
+        """Return the parameters of Y - V given V = seen, 0 <= share < 1.
+
+        By default the parts of a period are independent given theta.
+        """
+        return self.exposed(1.0 - jnp.asarray(share), *theta)
 
     def start(self, values: Values) -> tuple[float, ...]:
         """Return starting parameters from observed values or bounds, however few or odd."""

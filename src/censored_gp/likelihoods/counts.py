@@ -25,6 +25,7 @@ class Poisson(Likelihood):
     parameters = (Parameter("rate", "exp", "mean"),)
     support = COUNTS
     nugget = True
+    additive = True
 
     def log_density(self, y: Batch, rate: Batch) -> Batch:
         """Return y log(rate) - rate - log(y!)."""
@@ -54,6 +55,10 @@ class Poisson(Likelihood):
         """Return Poisson draws."""
         return jax.random.poisson(key, rate, shape, dtype=int).astype(float)
 
+    def exposed(self, share: Batch, rate: Batch) -> tuple[Batch, ...]:
+        """Return share rate."""
+        return (share * jnp.asarray(rate),)
+
     def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean count, not less than a tenth."""
         return (max(float(np.mean(finite(values))), 0.1),)
@@ -75,6 +80,7 @@ class NegativeBinomial(Likelihood):
     support = COUNTS
     # Its log probability is all but straight where the latent functions are large or small.
     product_nodes = 6
+    additive = True
 
     def log_density(self, y: Batch, mean: Batch, dispersion: Batch) -> Batch:
         """Return log P(y)."""
@@ -114,6 +120,18 @@ class NegativeBinomial(Likelihood):
         rate = mean * jax.random.gamma(rate_key, r, shape, float) / r
         return jax.random.poisson(count_key, rate, shape, dtype=int).astype(float)
 
+    def exposed(self, share: Batch, mean: Batch, dispersion: Batch) -> tuple[Batch, ...]:
+        """Return share mean and the same dispersion: the rate of the whole period is one Gamma."""
+        return share * jnp.asarray(mean), dispersion
+
+    def unseen(
+        self, share: Batch, seen: Batch, mean: Batch, dispersion: Batch
+    ) -> tuple[Batch, ...]:
+        """Return those of the rest: given V the rate is a Gamma of shape 1 / dispersion + seen."""
+        growth = 1.0 + dispersion * jnp.asarray(seen)
+        rate = mean * growth / (1.0 + dispersion * share * mean)
+        return (1.0 - jnp.asarray(share)) * rate, dispersion / growth
+
     def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean count and the dispersion of the same variance, within bounds."""
         values = finite(values)
@@ -136,6 +154,7 @@ class PaperNegativeBinomial(NegativeBinomial):
 
     parameters = (Parameter("mu", "exp", "mean", REAL), Parameter("dispersion", "exp", "scale"))
     product_nodes = None
+    additive = False
 
     def mean(self, mean: Batch, dispersion: Batch) -> Batch:
         """Return r (1 - p) / p = exp(-mu dispersion) / dispersion."""

@@ -30,6 +30,7 @@ class Gaussian(Likelihood):
     parameters = (Parameter("mean", "identity", "mean"), Parameter("scale", "exp", "scale"))
     support = REAL
     rescale = "affine"
+    additive = True
 
     def log_density(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return -(y - mean)^2 / (2 scale^2) - log(scale sqrt(2 pi))."""
@@ -75,6 +76,10 @@ class Gaussian(Likelihood):
     def sample(self, key: Array, shape: Shape, mean: Batch, scale: Batch) -> Batch:
         """Return normal draws."""
         return mean + scale * jax.random.normal(key, shape, float)
+
+    def exposed(self, share: Batch, mean: Batch, scale: Batch) -> tuple[Batch, ...]:
+        """Return share mean and sqrt(share) scale: a Brownian motion with drift."""
+        return share * jnp.asarray(mean), jnp.sqrt(share) * scale
 
 
 class StudentT(Likelihood):
