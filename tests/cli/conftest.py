@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from censored_gp import simulate
 from censored_gp.cli import app
-from censored_gp.cli.output import write_table
+from censored_gp.cli.output import write
 
 FIT = (
     "fit bikes.csv --outputs station_1,station_2 --time time --inputs rain "
@@ -51,9 +51,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bikes")
     table = simulate.bike_share(days=3, seed=1).table(truth=True)
     table["time"] = table["time"].astype("datetime64[us]")
-    write_table({k: v[:HOURS] for k, v in table.items()}, str(folder / "bikes.csv"))
+    write({k: v[:HOURS] for k, v in table.items()}, str(folder / "bikes.csv"))
     ahead = {name: table[name][HOURS:] for name in ("time", "rain")}
-    write_table(ahead, str(folder / "next_week.csv"))
+    write(ahead, str(folder / "next_week.csv"))
     return folder
 
 

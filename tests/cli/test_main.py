@@ -6,7 +6,9 @@ import sys
 import pytest
 
 import censored_gp
-from censored_gp.cli.main import SUMMARIES
+from censored_gp.cli.commands import app
+
+NAMES = [command.name for command in app.registered_commands]
 
 
 def test_it_shows_its_version(run):
@@ -15,28 +17,23 @@ def test_it_shows_its_version(run):
 
 def test_without_a_command_it_lists_them(run):
     shown = run("").output
-    assert all(name in shown for name in SUMMARIES)
+    assert all(name in shown for name in NAMES)
 
 
-@pytest.mark.parametrize("name", SUMMARIES)
-def test_the_help_of_a_command_begins_with_its_summary_and_has_an_example(run, name):
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_a_command_has_an_example_and_its_summary_is_listed_whole(run, name):
     result = run(f"{name} --help")
     assert result.exit_code == 0
     lines = [line.strip() for line in result.output.splitlines()]
-    assert lines[2] == SUMMARIES[name]
+    assert lines[2] in run("--help").output
     assert any(line.startswith(f"censored-gp {name}") for line in lines)
-
-
-def test_summaries_fit_into_a_terminal(run):
-    shown = run("--help").output
-    assert all(text in shown for text in SUMMARIES.values())
 
 
 def test_help_and_usage_errors_need_no_jax():
     code = (
         "import sys; from typer.testing import CliRunner; from censored_gp.cli import app\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
-        f"for name in {list(SUMMARIES)}:\n"
+        f"for name in {NAMES}:\n"
         "    assert CliRunner().invoke(app, [name, '--help']).exit_code == 0\n"
         "    assert CliRunner().invoke(app, [name, '--unknown']).exit_code == 2\n"
         "heavy = {'jax', 'numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib'} & set(sys.modules)\n"

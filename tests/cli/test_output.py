@@ -13,7 +13,7 @@ import typer
 from pyarrow import parquet
 
 from censored_gp.cli import output
-from censored_gp.cli.output import check_target, with_intervals, write_table, write_text
+from censored_gp.cli.output import check_target, with_intervals, write
 from censored_gp.estimator import persistence
 
 NOON = datetime.datetime(2024, 6, 3, 12, tzinfo=ZoneInfo("Europe/Copenhagen"))
@@ -30,39 +30,39 @@ def table():
 
 
 def test_csv_has_iso_times_all_digits_and_few_quotes(table, tmp_path, capsys):
-    write_table(table, str(tmp_path / "t.csv"))
+    write(table, str(tmp_path / "t.csv"))
     assert (tmp_path / "t.csv").read_text() == CSV
     for target in ("-", None):
-        write_table(table, target)
+        write(table, target)
         assert capsys.readouterr().out == CSV
 
 
 def test_json_is_a_list_of_rows_with_nulls(table, tmp_path):
-    write_table(table, str(tmp_path / "t.json"))
+    write(table, str(tmp_path / "t.json"))
     first, second = json.loads((tmp_path / "t.json").read_text())
     assert first == {"time": "2024-06-03T12:00:00+02:00", "a": 1 / 3, "who": "x,y", "n": 1}
     assert second == {"time": None, "a": None, "who": 'say "z"', "n": 2}
 
 
 def test_parquet_keeps_types_and_zone(table, tmp_path):
-    write_table(table, str(tmp_path / "t.parquet"))
+    write(table, str(tmp_path / "t.parquet"))
     assert parquet.read_table(tmp_path / "t.parquet").schema.equals(table.schema)
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
 def test_data_frames_are_written(package, capsys):
-    write_table(pytest.importorskip(package).DataFrame({"a": [1.5], "b": ["x"]}), "-")
+    write(pytest.importorskip(package).DataFrame({"a": [1.5], "b": ["x"]}), "-")
     assert capsys.readouterr().out == "a,b\n1.5,x\n"
 
 
 def test_lists_of_rows_and_dicts_of_columns_are_written(capsys):
-    write_table([{"a": 1, "b": "x"}], "-")
-    write_table({"a": [1], "b": ["x"]}, "-")
+    write([{"a": 1, "b": "x"}], "-")
+    write({"a": [1], "b": ["x"]}, "-")
     assert capsys.readouterr().out == "a,b\n1,x\n" * 2
 
 
 def test_a_name_is_no_formula_in_a_spreadsheet(capsys):
-    write_table({"=1+1": [-1.5, 2.0], "who": ["@SUM(A1)", "x=y"]}, "-")
+    write({"=1+1": [-1.5, 2.0], "who": ["@SUM(A1)", "x=y"]}, "-")
     assert capsys.readouterr().out == "'=1+1,who\n-1.5,'@SUM(A1)\n2.0,x=y\n"
 
 
@@ -72,14 +72,14 @@ def test_what_was_there_stays_when_writing_fails(table, tmp_path, monkeypatch):
     full = lambda _: (_ for _ in ()).throw(OSError("disk full"))  # noqa: E731
     monkeypatch.setattr(persistence.os, "fsync", full)
     with pytest.raises(OSError, match="disk full"):
-        write_table(table, str(path))
+        write(table, str(path))
     assert path.read_text() == "before"
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_terminal_shows_the_first_rows(capsys, monkeypatch):
     monkeypatch.setattr(output.sys.stdout, "isatty", lambda: True, raising=False)
-    write_table(pa.table({"a": [1 / 3] * 45, "b": [None] * 45}), None)
+    write(pa.table({"a": [1 / 3] * 45, "b": [None] * 45}), None)
     shown = capsys.readouterr()
     assert shown.out.count("0.3333") == output.ROWS_SHOWN
     assert "5 more rows" in shown.err
@@ -108,17 +108,17 @@ def test_a_file_that_is_read_is_not_written(tmp_path):
 
 
 def test_text_is_written_as_utf_8(tmp_path, capsys):
-    write_text("Größe", str(tmp_path / "t.txt"))
-    assert (tmp_path / "t.txt").read_text(encoding="utf-8") == "Größe"
-    write_text("Größe", None)
+    write("Größe", str(tmp_path / "t.txt"))
+    assert (tmp_path / "t.txt").read_text(encoding="utf-8") == "Größe\n"
+    write("Größe", None)
     assert capsys.readouterr().out == "Größe\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout")
 def test_a_device_is_written_to():
     code = (
-        "from censored_gp.cli.output import check_target, write_table\n"
-        "check_target('/dev/stdout'); write_table([{'a': 1}], '/dev/stdout')"
+        "from censored_gp.cli.output import check_target, write\n"
+        "check_target('/dev/stdout'); write([{'a': 1}], '/dev/stdout')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "a\n1\n"

@@ -137,10 +137,7 @@ def test_the_days_drawn_are_those_with_most_to_show():
 @pytest.mark.slow
 def test_the_censored_model_comes_nearer_to_the_truth():
     small = demonstration.fit_both(16, 1, "poisson")
-    table = [
-        [float(cell.strip("%").replace(",", "")) for cell in row[1:]]
-        for row in demonstration.table_rows(small)
-    ]
+    table = [values for *_, values in demonstration.figures(small)]
     (seen, filled, truth), (naive, censored, _), *_ = table
     assert truth == pytest.approx(small.world.demand[small.ran_out].mean(), abs=0.05)
     assert abs(filled - truth) < 0.5 * abs(seen - truth)

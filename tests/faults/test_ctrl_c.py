@@ -12,7 +12,7 @@ import time
 import pytest
 
 import censored_gp
-from censored_gp.cli.output import write_table
+from censored_gp.cli.output import write
 from support import processes
 
 
@@ -52,7 +52,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bikes")
     table = censored_gp.simulate.bike_share(days=7, seed=1).table()
     table["time"] = table["time"].astype("datetime64[us]")
-    write_table(table, str(folder / "bikes.csv"))
+    write(table, str(folder / "bikes.csv"))
     return folder
 
 

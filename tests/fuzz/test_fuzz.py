@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import censored_gp
 from censored_gp import CensoredGP, Observations
 from censored_gp.cli import app
-from censored_gp.cli.output import write_table
+from censored_gp.cli.output import write
 from censored_gp.estimator import persistence
 from censored_gp.estimator.training import read_training
 from censored_gp.likelihoods import FAMILIES
@@ -249,7 +249,7 @@ def test_contents(saved, place, changes):
 def here(model, tmp_path_factory):
     """A folder with a table and a model."""
     folder = tmp_path_factory.mktemp("here")
-    write_table(table() | {"time": HOURS.astype("datetime64[us]")}, str(folder / "t.csv"))
+    write(table() | {"time": HOURS.astype("datetime64[us]")}, str(folder / "t.csv"))
     (folder / "empty.csv").write_text("")
     (folder / "odd.csv").write_bytes(b'\xff\xfe\x00,"\n1,2,3\n')
     persistence.save(model, folder / "m.cgp")

@@ -1,10 +1,9 @@
 """The command line `censored-gp`: questions about a table, without programming.
 
-`main` holds the group of commands, which imports a command when it is called, so that the help
-does not wait for JAX. `commands/` holds the commands: thin functions over `CensoredGP`. They share
-`options` (groups of options), `fitting` (a fitted model from a file or a fit), `demonstration`
-(sample data), `output` (tables as files or on the terminal) and `console` (messages and exit
-codes). Import `app` and `run` from here; `run` is the
+`commands` holds the commands: thin functions over `CensoredGP`, which import JAX when they run, so
+that the help does not wait for it. They share `options` (groups of options), `fitting` (a fitted
+model from a file or a fit), `demonstration` (sample data), `output` (tables as files or on the
+terminal) and `console` (messages and exit codes). Import `app` and `run` from here; `run` is the
 command itself.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float
+from rich.table import Table
 
 from censored_gp import datasets
 from censored_gp.cli.console import bad_option
@@ -18,6 +20,7 @@ from censored_gp.datasets import simulated
 from censored_gp.estimator.presets import HMOCGP, NCGP
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
+from censored_gp.reporting import COLOURS, plot_observations, plot_prediction, require_matplotlib
 
 PROBABILITY = 0.9
 """The probability of the intervals of the demonstration."""
@@ -28,75 +31,71 @@ HOURS_SHOWN = 96
 
 
 class DataSet(NamedTuple):
-    """A sample data set: its description, and how its columns are made from the options."""
+    """A sample data set: its description, and its columns by the options that it takes."""
 
     kind: str
     text: str
     make: Callable[..., dict[str, Any]]
-    options: dict[str, Any]
-    """The options it has, with their defaults; text is an example of an option that it needs."""
 
 
-def _simulated(text: str, world: Callable[..., Any], **sizes: int) -> DataSet:
-    options = {**sizes, "seed": 0}
-    return DataSet("simulated", text, lambda **given: world(**given).table(truth=True), options)
+def _bike_share(days: int = 14, seed: int = 0) -> dict[str, Any]:
+    return simulated.bike_share(days, seed=seed).table(truth=True)
 
 
-def _new_york(seed: int) -> dict[str, Any]:
+def _car_park(days: int = 28, seed: int = 0) -> dict[str, Any]:
+    return simulated.car_park(days, seed=seed).table(truth=True)
+
+
+def _shop(days: int = 120, seed: int = 0) -> dict[str, Any]:
+    return simulated.shop(days, seed=seed).table(truth=True)
+
+
+def _water_samples(samples: int = 120, seed: int = 0) -> dict[str, Any]:
+    return simulated.water_samples(samples, seed=seed).table(truth=True)
+
+
+def _new_york(seed: int = 0) -> dict[str, Any]:
     world = datasets.new_york(seed)
     return world.inputs(*world.weather) | world.table(truth=True)
 
 
-def _fresh_retail(store: list[str], names: list[str]) -> dict[str, Any]:
-    return datasets.fresh_retail(int(store[0]), tuple(map(int, names))).table()
+def _citibike(months: list[str], names: list[str]) -> dict[str, Any]:
+    return datasets.citibike(tuple(months), tuple(names)).table()
+
+
+def _birmingham_parking(names: list[str]) -> dict[str, Any]:
+    return datasets.birmingham_parking(tuple(names)).table()
+
+
+def _fresh_retail(store: int, names: list[str]) -> dict[str, Any]:
+    return datasets.fresh_retail(store, tuple(map(int, names))).table()
 
 
 DATA_SETS = {
-    "bike_share": _simulated("stations that run out of bikes", simulated.bike_share, days=14),
-    "car_park": _simulated("car parks that fill up", simulated.car_park, days=28),
-    "shop": _simulated("fresh products that sell out", simulated.shop, days=120),
-    "water_samples": _simulated(
-        "metals below detection limits", simulated.water_samples, samples=120
-    ),
-    "new_york": DataSet(
-        "local file", "the paper's stations 3711 and 366, part hidden", _new_york, {"seed": 0}
-    ),
-    "citibike": DataSet(
-        "download",
-        "Citi Bike trips by station and hour",
-        lambda months, names: datasets.citibike(tuple(months), tuple(names)).table(),
-        {"months": "2018-06", "names": "3711,366"},
-    ),
-    "birmingham_parking": DataSet(
-        "download",
-        "car parks that fill up",
-        lambda names: datasets.birmingham_parking(tuple(names)).table(),
-        {"names": "BHMBCCTHL01,BHMBCCMKT01"},
-    ),
-    "fresh_retail": DataSet(
-        "download",
-        "fresh products that sell out",
-        _fresh_retail,
-        {"store": "235", "names": "70,81"},
-    ),
+    "bike_share": DataSet("simulated", "stations that run out of bikes", _bike_share),
+    "car_park": DataSet("simulated", "car parks that fill up", _car_park),
+    "shop": DataSet("simulated", "fresh products that sell out", _shop),
+    "water_samples": DataSet("simulated", "metals below detection limits", _water_samples),
+    "new_york": DataSet("local file", "the paper's stations 3711 and 366, part hidden", _new_york),
+    "citibike": DataSet("download", "Citi Bike trips by station and hour", _citibike),
+    "birmingham_parking": DataSet("download", "car parks that fill up", _birmingham_parking),
+    "fresh_retail": DataSet("download", "fresh products that sell out", _fresh_retail),
 }
 """The data sets by name."""
 
 
 def sample(name: str, given: dict[str, Any]) -> pa.Table:
     """Return a data set with the options that were given."""
-    _, _, make, options = DATA_SETS[name]
-    chosen = {}
+    make = DATA_SETS[name].make
+    parameters = inspect.signature(make).parameters
     for option in given:
-        if option not in options:
-            accepted = ", ".join(f"--{each}" for each in options)
+        if option not in parameters:
+            accepted = ", ".join(f"--{each}" for each in parameters)
             raise bad_option(f"--{option}", f"{name} has only {accepted}.")
-    for option, default in options.items():
-        value = given.get(option, None if isinstance(default, str) else default)
-        if value is None:
-            raise bad_option(f"--{option}", f"{name} needs it, as --{option} {default}.")
-        several = value if isinstance(value, list) else [str(value)]
-        chosen[option] = split_names(several) if isinstance(default, str) else value
+    for option, parameter in parameters.items():
+        if option not in given and parameter.default is parameter.empty:
+            raise bad_option(f"--{option}", f"{name} needs it.")
+    chosen = {k: split_names(v) if isinstance(v, list) else v for k, v in given.items()}
     columns = {n: np.asarray(column) for n, column in make(**chosen).items()}
     # pyarrow has no times in hours.
     return pa.table(
@@ -135,41 +134,51 @@ def fit_both(days: int, seed: int, likelihood: str, progress: Any = False) -> De
     return Demo(world, training, naive, censored, models[1].impute())
 
 
-def table_rows(demo: Demo) -> list[tuple[str, ...]]:
-    """Return the rows of the table: a quantity, then its naive, censored and true value."""
+def table(demo: Demo) -> Table:
+    """Return the table: quantities, each with its naive, censored and true value."""
+    hours, of = int(demo.ran_out.sum()), demo.ran_out[: demo.training].size
+    shown = Table(
+        title=f"Bikes ran out in {hours} of {of} station hours",
+        caption="naive: pickups taken for demand (NCGP). censored: pickups in those hours taken "
+        "for a lower bound (HMOCGP).",
+    )
+    shown.add_column()
+    for column, style in (("naive", "red"), ("censored", "green"), ("truth", "bold")):
+        shown.add_column(column, justify="right", style=style)
+    for quantity, form, values in figures(demo):
+        shown.add_row(quantity, *(format(value, form) for value in values))
+    return shown
+
+
+def figures(demo: Demo) -> list[tuple[str, str, list[float]]]:
+    """Return quantities, their formats, and their naive, censored and true values."""
     truth, out, both = demo.world.demand, demo.ran_out, (demo.naive, demo.censored)
     later = np.broadcast_to(np.arange(len(truth))[:, None] >= demo.training, truth.shape)
     means = [prediction.mean for prediction in both]
+    three = (*means, truth)
     intervals = [prediction.interval(PROBABILITY) for prediction in both]
     covered = [np.mean(((low <= truth) & (truth <= high))[out]) for low, high in intervals]
+    coverage = f"Coverage of {PROBABILITY:.0%} intervals, censored hours"
     target = np.where(later, truth, np.nan)
     filled = (demo.world.observed[out], demo.filled[out[: demo.training]], truth[out])
 
     def errors(cells: Bool[np.ndarray, "N D"]) -> list[float]:
         return [*(metrics.mae(mean, np.where(cells, truth, np.nan)) for mean in means), 0]
 
-    figures = [
+    return [
         ("Demand per censored hour, imputed", ".1f", [f.mean() for f in filled]),
-        ("Demand per censored hour, predicted", ".1f", [m[out].mean() for m in (*means, truth)]),
-        ("Total demand, training weeks", ",.0f", [m[~later].sum() for m in (*means, truth)]),
-        ("Total demand, held-out week", ",.0f", [m[later].sum() for m in (*means, truth)]),
+        ("Demand per censored hour, predicted", ".1f", [m[out].mean() for m in three]),
+        ("Total demand, training weeks", ",.0f", [m[~later].sum() for m in three]),
+        ("Total demand, held-out week", ",.0f", [m[later].sum() for m in three]),
         ("Mean absolute error, censored hours", ".2f", errors(out)),
         ("Mean absolute error, held-out week", ".2f", errors(later)),
         ("R², held-out week", ".2f", [*(metrics.r2(m, target) for m in means), 1]),
-        (
-            f"Coverage of {PROBABILITY:.0%} intervals, censored hours",
-            ".0%",
-            [*covered, PROBABILITY],
-        ),
+        (coverage, ".0%", [*covered, PROBABILITY]),
     ]
-    return [(what, *(format(value, style) for value in row)) for what, style, row in figures]
 
 
 def draw_figure(demo: Demo, path: Path) -> None:
     """Draw some days of every station and the mean working day; write it to a file."""
-    # matplotlib is an optional dependency.
-    from censored_gp.reporting import require_matplotlib
-
     mpl, stations = require_matplotlib(), len(demo.world.names)
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         figure = mpl.figure.Figure(figsize=(12, 3.2 * stations + 0.8), layout="constrained")
@@ -180,13 +189,8 @@ def draw_figure(demo: Demo, path: Path) -> None:
         handles, labels = axes[0, 0].get_legend_handles_labels()
         words = {"exact": "pickups", "at least": "pickups until bikes ran out"}
         named = dict(zip((words.get(text, text) for text in labels), handles, strict=True))
-        figure.legend(
-            list(named.values()),
-            list(named),
-            loc="outside upper left",
-            ncols=len(named),
-            frameon=False,
-        )
+        place = {"loc": "outside upper left", "ncols": len(named), "frameon": False}
+        figure.legend(list(named.values()), list(named), **place)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
 
@@ -194,8 +198,6 @@ def draw_figure(demo: Demo, path: Path) -> None:
 def _draw_days(demo: Demo, d: int, ax: Any) -> None:
     """Draw the days on which a station ran out of bikes most often."""
     from matplotlib.dates import DateFormatter, DayLocator
-
-    from censored_gp.reporting import COLOURS, plot_observations, plot_prediction
 
     world, times = demo.world, demo.world.time.astype("datetime64[m]")
     ax.plot(times, world.demand[:, d], ":", color=COLOURS["truth"], label="true demand")
@@ -221,8 +223,6 @@ def _busiest(ran_out: Bool[np.ndarray, " N"]) -> int:
 
 def _draw_working_day(demo: Demo, d: int, ax: Any) -> None:
     """Draw the mean demand on working days by hour of the day."""
-    from censored_gp.reporting import COLOURS
-
     # The world has whole days of hours.
     days = demo.world.time[: demo.training].astype("datetime64[D]").reshape(-1, 24)[:, 0]
     lines = (

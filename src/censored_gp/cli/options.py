@@ -7,7 +7,6 @@ all of these options on its command line.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
@@ -26,10 +25,12 @@ Side = StrEnum("Side", ["right", "left", "share"])
 
 Names = list[str] | None
 Text = str | None
+Number = int | None
 
 
-def _option(metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=text, **more)
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """Return an option; its name is that of the parameter, unless others are given."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 def _likelihoods(incomplete: str) -> list[str]:
@@ -38,13 +39,13 @@ def _likelihoods(incomplete: str) -> list[str]:
     return [name for name in FAMILIES if name.startswith(incomplete)]
 
 
-DELIMITER = _option("CHAR", "Column separator of a CSV file; '\\t' is a tab.")
-TIME_FORMAT = _option(
+DELIMITER = option("CHAR", "Column separator of a CSV file; '\\t' is a tab.")
+TIME_FORMAT = option(
     "FORMAT",
     "How times are written, if not as 2024-06-03: '%d/%m/%Y' (day first), '%m/%d/%Y %H:%M' (month "
     "first). The letters are those of Python's strptime.",
 )
-WHERE = _option("COLUMN=VALUE", "Read only these rows, as store=235; repeat for more.")
+WHERE = option("COLUMN=VALUE", "Read only these rows, as store=235; repeat for more.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,88 +53,72 @@ class FileOptions:
     """How table files are read."""
 
     delimiter: Annotated[Text, DELIMITER] = None
-    decimal: Annotated[str, _option("CHAR", "Decimal separator of a CSV file: . or ,")] = "."
-    encoding: Annotated[str, _option("NAME", "Text encoding of a CSV file.")] = "utf-8"
-    zone: Annotated[Text, _option("NAME", "Time zone of the times, as Europe/Copenhagen.")] = None
+    decimal: Annotated[str, option("CHAR", "Decimal separator of a CSV file: . or ,")] = "."
+    encoding: Annotated[str, option("NAME", "Text encoding of a CSV file.")] = "utf-8"
+    zone: Annotated[Text, option("NAME", "Time zone of the times, as Europe/Copenhagen.")] = None
     time_format: Annotated[Text, TIME_FORMAT] = None
     where: Annotated[Names, WHERE] = None
 
 
-OUTPUTS = _option("NAMES", "Columns to model, as a,b; of a long table, the value column.")
-BY = _option("NAME", "For a long table (a row per output and time): output column.")
-CENSORED = _option("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g.")
-CAPACITY = _option("LIMITS", "Largest observable value: number or column, or a=16,b=docks.")
+OUTPUTS = option("NAMES", "Columns to model, as a,b; of a long table, the value column.")
+BY = option("NAME", "For a long table (a row per output and time): output column.")
+CENSORED = option("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g.")
+CAPACITY = option("LIMITS", "Largest observable value: number or column, or a=16,b=docks.")
 SIDE = typer.Option(
     help="Meaning of a flag: the truth is at least the value (right, the default), at most "
     "the value (left), or only a random share of it was counted (share)."
 )
-LIKELIHOOD = _option(
-    "NAME",
-    "As negative_binomial, or a=poisson,b=gamma; gaussian by default.",
-    autocompletion=_likelihoods,
-)
-LOAD = _option("FILE", "Use this model file; with a table, fit its settings anew.")
+FAMILY = "As negative_binomial, or a=poisson,b=gamma; gaussian by default."
+LIKELIHOOD = option("NAME", FAMILY, autocompletion=_likelihoods)
+MODEL = typer.Option(case_sensitive=False, help="hmocgp by default.")
+ITERATIONS = option("NUMBER", "Maximal number of iterations.", min=1)
+LOAD = option("FILE", "Use this model file; with a table, fit its settings anew.")
 
 
 @dataclasses.dataclass(frozen=True)
-class BaseOptions:
+class ModelOptions:
     """Which column is what and which model to fit."""
 
     outputs: Annotated[Names, OUTPUTS] = None
-    time: Annotated[Text, _option("NAME", "Time column.")] = None
-    inputs: Annotated[Names, _option("NAMES", "Other input columns, as x,y.")] = None
+    time: Annotated[Text, option("NAME", "Time column.")] = None
+    inputs: Annotated[Names, option("NAMES", "Other input columns, as x,y.")] = None
     by: Annotated[Text, BY] = None
     censored: Annotated[Names, CENSORED] = None
     capacity: Annotated[Names, CAPACITY] = None
-    lower: Annotated[Names, _option("LIMITS", "Lower bounds: columns or numbers.")] = None
-    upper: Annotated[Names, _option("LIMITS", "Upper bounds: columns or numbers.")] = None
+    lower: Annotated[Names, option("LIMITS", "Lower bounds: columns or numbers.")] = None
+    upper: Annotated[Names, option("LIMITS", "Upper bounds: columns or numbers.")] = None
     side: Annotated[Side | None, SIDE] = None
     likelihood: Annotated[Text, LIKELIHOOD] = None
-    model: Annotated[
-        ModelName | None, typer.Option(case_sensitive=False, help="hmocgp by default.")
-    ] = None
-    iterations: Annotated[int | None, _option("NUMBER", "Maximal number of iterations.", min=1)] = (
-        None
-    )
-    seed: Annotated[int | None, _option("NUMBER", "Random seed; 0 by default.", min=0)] = None
+    model: Annotated[ModelName | None, MODEL] = None
+    iterations: Annotated[Number, ITERATIONS] = None
+    seed: Annotated[Number, option("NUMBER", "Random seed; 0 by default.", min=0)] = None
 
 
 @dataclasses.dataclass(frozen=True)
-class FitOptions(BaseOptions):
+class FitOptions(FileOptions, ModelOptions):
     """The same, or a model file to load; and where to save the model."""
 
-    only: Annotated[Names, _option("NAMES", "With --by: model only these outputs.")] = None
+    only: Annotated[Names, option("NAMES", "With --by: model only these outputs.")] = None
     load: Annotated[Path | None, LOAD] = None
-    save: Annotated[Path | None, _option("FILE", "Save the fitted model, as model.cgp.")] = None
+    save: Annotated[Path | None, option("FILE", "Save the fitted model, as model.cgp.")] = None
 
 
 @dataclasses.dataclass(frozen=True)
-class FleetOptions(BaseOptions):
+class FleetOptions(FileOptions, ModelOptions):
     """The same for many groups, each of which may be a long table."""
 
-    by: Annotated[str, _option("NAME", "Column of the groups: a model for each.")] = cast(str, ...)
-    series: Annotated[Text, _option("NAME", "Of long tables: output column.")] = None
+    by: Annotated[str, option("NAME", "Column of the groups: a model for each.")] = cast(str, ...)
+    series: Annotated[Text, option("NAME", "Of long tables: output column.")] = None
 
 
-OutputOption = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the result to a .csv, .parquet or .json file; - is standard output (CSV).",
-    ),
-]
-ProbabilityOption = Annotated[
-    float,
-    _option("NUMBER", "Probability of the intervals.", min=0.001, max=0.999),
-]
-TableArgument = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE", help="Table to fit: CSV or Parquet, or - for CSV on standard input."
-    ),
-]
+RESULT = "Write the result to a .csv, .parquet or .json file; - is standard output (CSV)."
+OutputOption = Annotated[Text, option("FILE", RESULT, "--output", "-o")]
+INTERVAL = option("NUMBER", "Probability of the intervals.", min=0.001, max=0.999)
+ProbabilityOption = Annotated[float, INTERVAL]
+SamplesOption = Annotated[int, option("NUMBER", "Joint draws behind the answer.", min=1)]
+FoldsOption = Annotated[int, option("NUMBER", "Folds of the cross-validation.", min=2)]
+TABLE = "Table to fit: CSV or Parquet, or - for CSV on standard input."
+TableArgument = Annotated[Path | None, typer.Argument(metavar="FILE", help=TABLE)]
 
 
 def split_names(given: Iterable[str] | None, header: Sequence[str] = ()) -> list[str]:
@@ -158,50 +143,45 @@ def split_presets(option: str, given: Iterable[str] | None) -> list[str]:
     return [name.upper() for name in names]
 
 
-def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable], Callable]:
-    """Register a function as a command: option groups spread, examples in its help, errors told."""
+def register(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable], Callable]:
+    """Return a decorator that makes a function a command, with examples in its help.
 
-    def register(function: Callable) -> Callable:
+    Parameters that are groups become their options. What the function returns, text or a table or
+    an iterator over parts of one, is written to `--output`. Errors become messages.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        hints = get_type_hints(function, include_extras=True)
+        groups = {n: hint for n, hint in hints.items() if dataclasses.is_dataclass(hint)}
+        own = [p for p in inspect.signature(function).parameters.values() if p.name not in groups]
+        parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
+        fields = {n: dataclasses.fields(group) for n, group in groups.items()}
+        for n, group in groups.items():
+            types = get_type_hints(group, include_extras=True)
+            parameters += [
+                inspect.Parameter(
+                    f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default,
+                    annotation=types[f.name],
+                )
+                for f in fields[n]
+            ]  # fmt: skip
+
+        def run(**given: Any) -> None:
+            for n, group in groups.items():
+                given[n] = cast(Any, group)(**{f.name: given.pop(f.name) for f in fields[n]})
+            with explained():
+                answer = function(**given)
+                if answer is not None:
+                    from censored_gp.cli.output import write
+
+                    write(answer, given["output"])
+
+        run.__dict__["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         # \b keeps the lines that follow it as they are.
         lines = "\n".join(f"  {line}" for line in examples)
         text = f"{inspect.cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n{lines}"
-        app.command(name, help=text)(_spread_groups(function))
+        app.command(name, help=text)(run)
         return function
 
-    return register
-
-
-def _spread_groups(function: Callable) -> Callable:
-    """Return the function with the options of its groups in its signature."""
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, Any] = {
-        name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)
-    }
-    parameters = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name not in groups:
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
-    for group in groups.values():
-        types = get_type_hints(group, include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=types[field.name],
-            )
-            for field in dataclasses.fields(group)
-        ]
-
-    @functools.wraps(function)
-    def run(**given: Any) -> None:
-        for name, group in groups.items():
-            names = [field.name for field in dataclasses.fields(group)]
-            given[name] = group(**{field: given.pop(field) for field in names})
-        with explained():
-            function(**given)
-
-    del run.__wrapped__
-    run.__dict__["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return decorate

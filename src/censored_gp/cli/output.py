@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,42 +48,34 @@ def check_target(
         raise bad_option("--output", f"{path} is read by this command. Give another name.")
 
 
-def write_table(table: Any, target: str | None) -> None:
-    """Write a table of any kind to a file, or as CSV to the standard output.
+def write(answer: Any, target: str | None = None) -> None:
+    """Write text, a table of any kind, or the parts of one, each as soon as it is there.
 
-    Without a target, a terminal shows the table and a pipe gets CSV.
+    Without a target, a terminal shows a table and a pipe gets CSV.
     """
-    write_parts([table], target)
-
-
-def write_parts(tables: Iterable[Any], target: str | None) -> None:
-    """Write the rows of tables that follow each other, of each as soon as it is there."""
-    parts, ending = map(as_arrow, tables), Path(str(target)).suffix.lower()
-    if target is None and sys.stdout.isatty():
-        _show(pa.concat_tables(parts))
-    elif target in (None, "-"):
-        for number, arrow in enumerate(parts):
-            typer.echo(_csv(arrow, header=number == 0), nl=False)
-    elif ending == ".json":
-        write_text(_json(pa.concat_tables(parts)), target)
-    elif ending in (".parquet", ".pq"):
-        first = next(parts)
-        with replacing(str(target)) as draft, parquet.ParquetWriter(draft, first.schema) as writer:
-            for arrow in itertools.chain([first], parts):
-                writer.write_table(arrow)
-    else:
-        with replacing(str(target)) as draft, draft.open("w", encoding="utf-8") as file:
-            for number, arrow in enumerate(parts):
-                file.write(_csv(arrow, header=number == 0))
-
-
-def write_text(text: str, target: str | None) -> None:
-    """Write text to a file or to the standard output."""
+    ending, texts = Path(str(target)).suffix.lower(), iter([f"{answer}\n"])
+    if not isinstance(answer, str):
+        parts = map(as_arrow, answer if isinstance(answer, Iterator) else [answer])
+        first = next(parts)  # What is wrong is found before a file is opened.
+        parts = itertools.chain([first], parts)
+        if target is None and sys.stdout.isatty():
+            _show(pa.concat_tables(parts))
+            return
+        if ending in (".parquet", ".pq"):
+            open_file = parquet.ParquetWriter
+            with replacing(str(target)) as draft, open_file(draft, first.schema) as file:
+                for arrow in parts:
+                    file.write_table(arrow)
+            return
+        texts = (_csv(arrow, header=number == 0) for number, arrow in enumerate(parts))
+        if ending == ".json":
+            texts = iter([_json(pa.concat_tables(parts))])
     if target in (None, "-"):
-        typer.echo(text)
+        for text in texts:
+            typer.echo(text, nl=False)
         return
-    with replacing(str(target)) as draft:
-        draft.write_text(text, encoding="utf-8")
+    with replacing(str(target)) as draft, draft.open("w", encoding="utf-8") as file:
+        file.writelines(texts)
 
 
 def as_arrow(table: Any) -> pa.Table:

@@ -148,7 +148,7 @@ def read_training(
     _check_roles(table, names, others, time, by)
     given: dict[str, Any] = dict(zip(GIVEN, (censored, capacity, lower, upper, side), strict=True))
     lasting = {name: _lasting(each) for name, each in given.items()}
-    with _located(table):
+    with located(table):
         table = _with_times(table, time, by)
         layout = Layout(names, time, others, backend=table.backend, **lasting)
         if by is None:
@@ -173,7 +173,7 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
     A long table without the column `by` asks for all outputs at each of its rows.
     """
     table = open_table(data)
-    with _located(table):
+    with located(table):
         table = _with_times(table, layout.time, layout.by)
         inputs, each = _inputs(table, layout), np.arange(len(table))
         if not layout.long or table.has(layout.by):
@@ -191,7 +191,7 @@ def read_truth(data: Any, layout: Layout) -> Observations:
     """Read what a new table says of the outputs, row by row of the table."""
     table = open_table(data)
     given = {name: getattr(layout, name) for name in GIVEN}
-    with _located(table):
+    with located(table):
         if not layout.long:
             return _read_cells(table, layout.outputs, given)
         cells = _read_cells(table, (layout.value,), given, table.labels(layout.by))
@@ -204,7 +204,7 @@ def values_of(
 ) -> Float[np.ndarray, "N D"]:
     """Return the recorded values of a new table at the rows of the model, NaN where missing."""
     table, cells = open_table(data), np.full(shape, np.nan)
-    with _located(table):
+    with located(table):
         if rows.output is None:
             return np.stack([table.numbers(name, "Output") for name in layout.outputs], axis=1)
         cells[rows.row, rows.output] = table.numbers(layout.value, "Output")
@@ -259,7 +259,7 @@ def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[st
 
 
 @contextlib.contextmanager
-def _located(table: Table) -> Iterator[None]:
+def located(table: Table) -> Iterator[None]:
     """Name the file and the line in errors about a row of a table that came from a file."""
     try:
         yield

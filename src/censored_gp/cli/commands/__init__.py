@@ -1,1 +1,0 @@
-"""The commands: thin functions over `CensoredGP`. Each module has a Typer app of its commands."""
