@@ -93,4 +93,4 @@ def _with_returns(
     train, validation = NEW_YORK_SPLIT[:2]
     split = (train, validation, len(time) - train - validation)
     weather = {"temperature": without_gaps(temperature[rows])}
-    return CensoredDemand(names, time, weather, truth, observed, censored, split)
+    return CensoredDemand(names, truth, observed, censored, time, weather, split)

@@ -109,6 +109,6 @@ def with_partner(
     alike[here] = np.nan
     pair = [here, int(np.nanargmax(alike))]
     return CensoredDemand(
-        tuple(pickups.columns[pair]), pickups.index.to_numpy("datetime64[h]")[rows], {},
-        truth[:, pair], observed[:, pair], censored[:, pair], split,
+        tuple(pickups.columns[pair]), truth[:, pair], observed[:, pair], censored[:, pair],
+        pickups.index.to_numpy("datetime64[h]")[rows], {}, split,
     )  # fmt: skip

@@ -69,7 +69,7 @@ def test_trips_have_a_column_for_each_station_and_way(rows, monkeypatch):
 
 
 def test_full_and_sold_out_are_flagged(rows, monkeypatch):
-    found = CensoredSeries(("a", "b"), TIME, CELLS, CELLS > 3, "full")
+    found = CensoredSeries(("a", "b"), CELLS, CELLS, CELLS > 3, TIME, "full")
     monkeypatch.setattr(datasets, "birmingham_parking", lambda names: found)
     monkeypatch.setattr(datasets, "fresh_retail", lambda store, products: found)
     parks = rows("data birmingham_parking --names a,b")

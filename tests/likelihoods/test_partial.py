@@ -14,7 +14,7 @@ from censored_gp.likelihoods import (
     Poisson,
 )
 from censored_gp.likelihoods.partial import PartialCount, knows_shares, log_share
-from censored_gp.likelihoods.special import log_negative_binomial
+from censored_gp.likelihoods.special.beta import log_negative_binomial
 from support.quick import quick
 
 INF = np.inf

@@ -9,7 +9,7 @@ from censored_gp import CensoredGP, reporting
 from censored_gp.inference.posterior import Posterior
 from censored_gp.prediction import metrics
 from censored_gp.reporting.content import drawn_series
-from censored_gp.reporting.plots import component_marginals, predict_training
+from censored_gp.reporting.plots import predict_training
 from support import fitted
 
 pytest.importorskip("matplotlib")
@@ -33,7 +33,7 @@ def test_the_posterior_shows_some_rows_if_asked(model, ax):
 
 def test_components_add_up_to_the_latent_function(model):
     inputs = model.training_.inputs[::7]
-    mean, _ = component_marginals(model, "mean", inputs)
+    mean, _ = model.posterior_.components("mean", inputs)
     whole, spread = predict_training(model, slice(None, None, 7)).latent()
     constant = whole["mean"] - mean.sum(axis=0)
     assert np.ptp(constant, axis=0).max() < 1e-8

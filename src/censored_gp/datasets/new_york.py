@@ -45,17 +45,13 @@ class CensoredDemand(World):
     >>> time = np.datetime64("2018-06-01T00") + np.arange(4)
     >>> truth = np.array([[3.0], [5.0], [4.0], [6.0]])
     >>> hidden = np.array([[False], [True], [False], [False]])
-    >>> demand = CensoredDemand(("a",), time, {}, truth, truth - hidden, hidden, (2, 1, 1))
+    >>> demand = CensoredDemand(("a",), truth, truth - hidden, hidden, time, {}, (2, 1, 1))
     >>> demand.observations(demand.train).upper[:, 0]
     array([ 3., inf])
     """
 
-    names: tuple[str, ...]
     time: Column
     weather: dict[str, Float[np.ndarray, " N"]]
-    truth: Cells
-    observed: Cells
-    censored: Flags
     split: tuple[int, int, int]
 
     @property
@@ -124,7 +120,7 @@ def new_york(
     weather = {name: without_gaps(first[name][rows]) for name in WEATHER}
     weather["rain"] = np.isin(first["icon"][rows].astype(str), WET).astype(float)
     names = tuple(by_station)
-    return CensoredDemand(names, time[rows], weather, truth, observed, censored, NEW_YORK_SPLIT)
+    return CensoredDemand(names, truth, observed, censored, time[rows], weather, NEW_YORK_SPLIT)
 
 
 def censor(

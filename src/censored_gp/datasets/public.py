@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from censored_gp.datasets.download import data_folder, fetch, import_pooch, read_columns
-from censored_gp.datasets.simulated import Cells, Column, Flags, Table, World, columns_of
+from censored_gp.datasets.simulated import Cells, Column, Table, World, columns_of
 
 TRIPS = "https://s3.amazonaws.com/tripdata"
 TRIP_FILES = ("{month}-citibike-tripdata.csv.zip", "{month}-citibike-tripdata.zip",
@@ -43,15 +43,8 @@ class CensoredSeries(World):
         Where supply ran out: demand was at least `observed`.
     """
 
-    names: tuple[str, ...]
     time: Column
-    observed: Cells
-    censored: Flags
     mark: str = "censored"
-
-    def inputs(self) -> Table:
-        """Return the column that explains demand: time."""
-        return {"time": self.time}
 
 
 @dataclass(frozen=True)
@@ -140,7 +133,7 @@ def _pivot(
         own = series == name
         rows = np.searchsorted(times, time[own])
         values[rows, d], flags[rows, d] = observed[own], censored[own]
-    return CensoredSeries(names, times, values, flags, mark)
+    return CensoredSeries(names, np.full_like(values, np.nan), values, flags, times, mark)
 
 
 def citibike(

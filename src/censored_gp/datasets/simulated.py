@@ -40,21 +40,25 @@ Column = Shaped[np.ndarray, " N"]
 Table = dict[str, Shaped[np.ndarray, " N"]]
 
 
+@dataclass(frozen=True)
 class World:
     """Outputs that are censored in places, with the inputs that explain them.
 
     Attributes
     ----------
+    truth
+        What the outputs were, censored or not; NaN where nobody knows.
     observed
         The truth, or its bound where censored; NaN where nothing was recorded.
     mark
         Suffix of the columns that say where an output is censored.
+    explaining
+        The attributes that are inputs.
 
     Examples
     --------
-    >>> class Walk(World):
-    ...     names, observed, censored = ("a",), np.array([[1.0]]), np.array([[True]])
-    >>> Walk().observations().upper
+    >>> truth, observed, censored = np.array([[2.0]]), np.array([[1.0]]), np.array([[True]])
+    >>> World(("a",), truth, observed, censored).observations().upper
     array([[inf]])
     """
 
@@ -62,11 +66,18 @@ class World:
     truth: Cells
     observed: Cells
     censored: Flags
-    mark: str = "censored"
+
+    mark = "censored"
+    explaining = ("time",)
+
+    @property
+    def demand(self) -> Cells:
+        """The truth, where the outputs are demand."""
+        return self.truth
 
     def inputs(self) -> Table:
         """Return the columns that explain the outputs."""
-        raise NotImplementedError
+        return {name: getattr(self, name) for name in self.explaining}
 
     def marks(self) -> Shaped[np.ndarray, "N D"]:
         """Return what says where an output is censored: flags, unless overridden."""
@@ -107,17 +118,8 @@ def columns_of(names: tuple[str, ...], cells: dict[str, Shaped[np.ndarray, "N D"
     }
 
 
-class _Demand(World):
-    demand: Cells
-
-    @property
-    def truth(self) -> Cells:
-        """The demand."""
-        return self.demand
-
-
 @dataclass(frozen=True)
-class BikeShare(_Demand):
+class BikeShare(World):
     """Hourly pickups at D stations: the demand, and the pickups that the supply allowed.
 
     Attributes
@@ -146,21 +148,14 @@ class BikeShare(_Demand):
     True
     """
 
-    names: tuple[str, ...]
     time: Column
     rain: Float[np.ndarray, " N"]
     rate: Cells
-    demand: Cells
     returned: Cells
     supply: Cells
-    observed: Cells
-    censored: Flags
 
     mark = "empty"
-
-    def inputs(self) -> Table:
-        """Return the columns that explain demand: time and rain."""
-        return {"time": self.time, "rain": self.rain}
+    explaining = ("time", "rain")
 
 
 def bike_share(
@@ -212,7 +207,7 @@ def bike_share(
         time=time,
         rain=rain,
         rate=rate,
-        demand=demand.astype(float),
+        truth=demand.astype(float),
         returned=returned.astype(float),
         supply=supply.astype(float),
         observed=np.minimum(demand, supply).astype(float),
@@ -257,7 +252,7 @@ def _supply(
 
 
 @dataclass(frozen=True)
-class CarPark(_Demand):
+class CarPark(World):
     """Cars in D car parks, hour by hour: how many would be there, and how many there are.
 
     Attributes
@@ -276,18 +271,10 @@ class CarPark(_Demand):
     (('park_1', 'park_2'), (22, 2))
     """
 
-    names: tuple[str, ...]
     time: Column
-    demand: Cells
     capacity: Float[np.ndarray, " D"]
-    observed: Cells
-    censored: Flags
 
     mark = "capacity"
-
-    def inputs(self) -> Table:
-        """Return the column that explains demand: time."""
-        return {"time": self.time}
 
     def marks(self) -> Cells:
         """Return the capacities: a car park is full where as many cars are in it."""
@@ -326,11 +313,11 @@ def car_park(
     demand = np.round(rate + np.sqrt(rate) * rng.standard_normal(rate.shape)).clip(0)
     names = tuple(f"park_{d + 1}" for d in range(parks))
     observed = np.minimum(demand, capacity)
-    return CarPark(names, time, demand, capacity, observed, demand >= capacity)
+    return CarPark(names, demand, observed, demand >= capacity, time, capacity)
 
 
 @dataclass(frozen=True)
-class Shop(_Demand):
+class Shop(World):
     """Daily sales of D products: what people came for, and what was there for them.
 
     Attributes
@@ -353,19 +340,12 @@ class Shop(_Demand):
     ['time', 'promotion']
     """
 
-    names: tuple[str, ...]
     time: Column
     promotion: Float[np.ndarray, " N"]
-    demand: Cells
     stock: Cells
-    observed: Cells
-    censored: Flags
 
     mark = "sold_out"
-
-    def inputs(self) -> Table:
-        """Return the columns that explain demand: time and promotion."""
-        return {"time": self.time, "promotion": self.promotion}
+    explaining = ("time", "promotion")
 
 
 def shop(
@@ -399,7 +379,8 @@ def shop(
     demand = rng.poisson(rate * rng.gamma(12, 1 / 12, rate.shape)).astype(float)
     stock = rng.poisson(cover * expected).astype(float)
     names = tuple(f"product_{d + 1}" for d in range(products))
-    return Shop(names, time, promotion, demand, stock, np.minimum(demand, stock), demand >= stock)
+    observed, censored = np.minimum(demand, stock), demand >= stock
+    return Shop(names, demand, observed, censored, time, promotion, stock)
 
 
 @dataclass(frozen=True)
@@ -426,19 +407,12 @@ class WaterSamples(World):
     (('arsenic', 'lead'), True)
     """
 
-    names: tuple[str, ...]
     distance: Float[np.ndarray, " N"]
     year: Float[np.ndarray, " N"]
-    truth: Cells
     limit: Cells
-    observed: Cells
-    censored: Flags
 
     mark = "nondetect"
-
-    def inputs(self) -> Table:
-        """Return the columns that explain concentrations: distance and year."""
-        return {"distance": self.distance, "year": self.year}
+    explaining = ("distance", "year")
 
     def observations(self, rows: Any = slice(None)) -> Observations:
         """Return the bounds of the concentrations, `[0, limit]` where nothing was detected."""
@@ -466,7 +440,7 @@ def water_samples(samples: int = 120, *, seed: int = 0, noise: float = 0.35) -> 
     era = np.digitize(year, (2008, 2016))
     limit = np.repeat(np.array(DETECTION_LIMITS)[2 - era][:, None], 2, axis=1)
     censored, observed = truth < limit, np.maximum(truth, limit)
-    return WaterSamples(("arsenic", "lead"), distance, year, truth, limit, observed, censored)
+    return WaterSamples(("arsenic", "lead"), truth, observed, censored, distance, year, limit)
 
 
 @dataclass(frozen=True)
@@ -491,17 +465,11 @@ class SyntheticPair(World):
     ((50, 2), [True, False])
     """
 
-    names: tuple[str, ...]
     x: Float[np.ndarray, " N"]
     mean: Cells
     scale: Cells
-    truth: Cells
-    observed: Cells
-    censored: Flags
 
-    def inputs(self) -> Table:
-        """Return the column that explains the outputs."""
-        return {"x": self.x}
+    explaining = ("x",)
 
 
 def synthetic_pair(
@@ -540,7 +508,7 @@ def synthetic_pair(
             censored[:, d] |= (x >= start) & (x <= stop)
     hidden = rng.uniform(0.0, 2.0 * depth, (n, 2)) * truth.std(axis=0)
     observed = np.where(censored, truth - hidden, truth)
-    return SyntheticPair(("y1", "y2"), x, mean, scale, truth, observed, censored)
+    return SyntheticPair(("y1", "y2"), truth, observed, censored, x, mean, scale)
 
 
 def _coregionalized(

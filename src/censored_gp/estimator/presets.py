@@ -14,8 +14,9 @@ Each takes the other settings of `CensoredGP`.
 
 from __future__ import annotations
 
+import inspect
 import os
-from typing import Any, Self
+from typing import Any
 
 from censored_gp.data.errors import did_you_mean
 from censored_gp.estimator import persistence
@@ -32,36 +33,18 @@ class Preset(CensoredGP):
     coupled = False
     use_censoring = True
 
-    def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """Refuse a setting that the class fixes, or does not know, by the name of the class."""
-        known = cls._get_param_names()
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        known = self._get_param_names()
         for name in set(settings) - set(known):
             fixed = "is fixed: use CensoredGP to choose it." if name in FIXED else "is no setting."
-            raise TypeError(f"{cls.__name__}: `{name}` {fixed} {did_you_mean(name, known)}".strip())
-        return super().__new__(cls)
+            said = f"{type(self).__name__}: `{name}` {fixed} {did_you_mean(name, known)}"
+            raise TypeError(said.strip())
+        super().__init__(*given, **settings, **{name: getattr(type(self), name) for name in FIXED})
 
-    def __init__(
-        self,
-        likelihood: Any = "gaussian",
-        kernels: Any = None,
-        *,
-        rank: int | None = None,
-        engine: Any = "natural",
-        max_iterations: int | None = None,
-        engine_settings: Any = None,
-        inducing_tolerance: float = 1e-6,
-        max_inducing: int = 256,
-        hyperparameters: str = "auto",
-        random_state: Any = None,
-        progress: Any = False,
-    ) -> None:
-        fixed = {name: getattr(type(self), name) for name in FIXED}
-        super().__init__(
-            likelihood, kernels, rank=rank, engine=engine, max_iterations=max_iterations,
-            engine_settings=engine_settings, inducing_tolerance=inducing_tolerance,
-            max_inducing=max_inducing, hyperparameters=hyperparameters,
-            random_state=random_state, progress=progress, **fixed,
-        )  # fmt: skip
+    # Where scikit-learn looks for the names of the settings.
+    __init__.__dict__["__signature__"] = inspect.Signature(
+        [p for n, p in inspect.signature(CensoredGP.__init__).parameters.items() if n not in FIXED]
+    )
 
 
 class NCGP(Preset):

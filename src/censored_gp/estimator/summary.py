@@ -41,13 +41,28 @@ def coregionalization(
     return tuple(found)
 
 
-def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D D"]:
-    """Return the correlation of sum_q B_q: of the latent functions at one and the same input."""
-    varying = [name for name, lmc in model.priors.items() if lmc.varies]
+def varying_prior(model: Model, role: str, kernel: int | None = None) -> LMC:
+    """Return the linear model of coregionalization of a role that varies and has the kernel."""
+    varying = {name: lmc for name, lmc in model.priors.items() if lmc.varies}
     if role not in varying:
         raise ValueError(f"`role` must be one that varies, {listed(varying)}, got {role!r}.")
+    last = len(varying[role].kernels) - 1
+    if kernel is not None and kernel not in range(last + 1):
+        raise ValueError(f"`kernel` must be a position from 0 to {last}, got {kernel!r}.")
+    return varying[role]
+
+
+def prior_correlation(
+    model: Model, role: str = "mean", kernel: int | None = None
+) -> Float[np.ndarray, "D D"]:
+    """Return the correlation of sum_q B_q: of the latent functions at one and the same input.
+
+    With `kernel`, a position among those of the role, it is that of B_q alone.
+    """
+    chosen = slice(None) if kernel is None else slice(kernel, kernel + 1)
+    matrices = varying_prior(model, role, kernel).coregionalization[chosen]
     # Outputs in different blocks are independent.
-    total = np.asarray(block_diag(*np.sum(model.priors[role].coregionalization, axis=0)))
+    total = np.asarray(block_diag(*np.sum(matrices, axis=0)))
     scale = np.sqrt(np.maximum(np.diagonal(total), 1e-300))
     correlation = total / np.outer(scale, scale)
     np.fill_diagonal(correlation, 1.0)

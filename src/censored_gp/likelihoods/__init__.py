@@ -5,7 +5,7 @@
 share was observed, and `links` the maps from latent functions to parameters. `truncation`,
 `quantiles` and `quadrature` are numerics that families share, `special` has tails in log space. A
 new family is one more class; defining it registers it. Import families, `Likelihood`, `Parameter`,
-supports, `FAMILIES` and `as_likelihood` from here, and special functions from
+supports, `FAMILIES` and `as_likelihood` from here, and special functions from the modules of
 `censored_gp.likelihoods.special`.
 
 >>> from censored_gp import likelihoods

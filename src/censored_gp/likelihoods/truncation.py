@@ -15,9 +15,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from censored_gp.likelihoods.quadrature import gauss_legendre
-from censored_gp.likelihoods.special import log_count_interval, log_interval
 from censored_gp.likelihoods.special.elementary import Batch, Mask, Pair
-from censored_gp.likelihoods.special.interval import nodes_for_counts
+from censored_gp.likelihoods.special.interval import (
+    log_count_interval,
+    log_interval,
+    nodes_for_counts,
+)
 
 if TYPE_CHECKING:
     from censored_gp.likelihoods.base import Likelihood

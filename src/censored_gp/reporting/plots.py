@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Int, Shaped
-from scipy.linalg import block_diag
 
 from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import ResultTable
 from censored_gp.data.time import WEEKDAYS
-from censored_gp.estimator.summary import kernel_labels, longest_lengthscale
+from censored_gp.estimator.summary import (
+    kernel_labels,
+    longest_lengthscale,
+    prior_correlation,
+    varying_prior,
+)
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import float64
 from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
@@ -418,16 +422,17 @@ def plot_component(
     >>> plot_component(model, ax=Figure().subplots()).get_title(loc="left")
     'x0'
     """
-    ax, lmc = new_axes(ax), varying_prior(model, role, kernel)
+    ax, lmc = new_axes(ax), varying_prior(model.posterior_.model, role, kernel)
     d = output_position(model.output_names_, output)
     inputs, axis, ticks = _grid(model, lmc.kernels[kernel])
-    mean, std = (
-        m[kernel, :, lmc.outputs.index(d)] for m in component_marginals(model, role, inputs)
-    )
+    with float64():
+        moments = model.posterior_.components(role, inputs)
+    mean, variance = (moment[kernel, :, lmc.outputs.index(d)] for moment in moments)
+    half = 1.645 * np.sqrt(variance)
     transform, unit = _scale(model, role, d)
     colours = colours_on(ax)
-    band = (axis.values, transform(mean - 1.645 * std), transform(mean + 1.645 * std))
-    ax.fill_between(*band, color=colours["prediction"], alpha=0.22, linewidth=0)
+    band = transform(mean - half), transform(mean + half)
+    ax.fill_between(axis.values, *band, color=colours["prediction"], alpha=0.22, linewidth=0)
     ax.plot(axis.values, transform(mean), color=colours["prediction"], linewidth=1.6)
     ax.axhline(float(transform(0.0)), color=colours["exact"], linewidth=0.8)
     ax.set_title(without_math(kernel_labels(lmc.kernels, model.columns_)[kernel]), loc="left")
@@ -453,7 +458,7 @@ def plot_components(
     >>> len(plot_components(model, axes=[Figure().subplots()]))
     1
     """
-    count = len(varying_prior(model, role).kernels)
+    count = len(varying_prior(model.posterior_.model, role).kernels)
     axes = new_axes(axes, ncols=count, sharey=True, figsize=(3.2 * count, 2.8))
     flat = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
     if len(flat) != count:
@@ -463,15 +468,6 @@ def plot_components(
         if kernel:
             ax.set_ylabel("")
     return flat
-
-
-@float64()
-def component_marginals(
-    model: Any, role: str, inputs: Float[np.ndarray, "N C"]
-) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:
-    """Return mean and standard deviation of each kernel's part of a role's latent functions."""
-    mean, variance = model.posterior_.components(role, inputs)
-    return mean, np.sqrt(variance)
 
 
 def _parameter(model: Any, role: str, d: int) -> Any:
@@ -543,14 +539,10 @@ def plot_coregionalization(
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['y0', 'y1']
     """
-    ax, lmc = new_axes(ax), varying_prior(model, role, kernel)
+    ax, fitted = new_axes(ax), model.posterior_.model
+    matrix, lmc = prior_correlation(fitted, role, kernel), varying_prior(fitted, role)
     names = [without_math(model.output_names_[d]) for d in lmc.outputs]
-    chosen = slice(None) if kernel is None else slice(kernel, kernel + 1)
     title = "all kernels" if kernel is None else kernel_labels(lmc.kernels, model.columns_)[kernel]
-    # Outputs in different blocks are independent.
-    covariance = np.asarray(block_diag(*np.sum(lmc.coregionalization[chosen], axis=0)))
-    scale = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
-    matrix = covariance / np.outer(scale, scale)
     # A diverging scale whose ends the colour-blind tell apart, pale in the middle.
     image = ax.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
     if len(names) <= 12:
@@ -564,22 +556,6 @@ def plot_coregionalization(
     ax.set_title(f"{role}: {title}")
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label="correlation")
     return ax
-
-
-def varying_prior(model: Any, role: str, kernel: int | None = None) -> Any:
-    """Return the linear model of coregionalization of a role, if it varies and has the kernel."""
-    priors = model.posterior_.model.priors
-    varying = [name for name, lmc in priors.items() if lmc.varies]
-    if role not in varying:
-        raise ValueError(f"`role` must be one that varies ({listed(varying)}), got {role!r}.")
-    lmc = priors[role]
-    if kernel is not None and kernel not in range(len(lmc.kernels)):
-        labels = listed(kernel_labels(lmc.kernels, model.columns_))
-        raise ValueError(
-            f"`kernel` must be a position from 0 to {len(lmc.kernels) - 1} ({labels}), "
-            f"got {kernel!r}."
-        )
-    return lmc
 
 
 # ---- lost demand, calibration, the fit ----
