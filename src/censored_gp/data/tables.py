@@ -251,10 +251,7 @@ class Table:
     def only(self, name: Any, wanted: Sequence[Any]) -> Table:
         """Return the rows in which a column has one of the wanted values; each must be there."""
         encoded = _plain(self.array(name, "Column")).dictionary_encode("encode")
-        words, kept = (
-            [str(value) for value in encoded.dictionary.to_pylist()],
-            list(map(str, wanted)),
-        )
+        words, kept = [*map(str, encoded.dictionary.to_pylist())], [*map(str, wanted)]
         for value in kept:
             if value not in words:
                 said = f"got no row with {quoted(value)}, but with {listed(words)}."
@@ -263,12 +260,9 @@ class Table:
 
     def with_column(self, name: Any, values: Any) -> Table:
         """Return the table with a column added, or exchanged."""
-        key, array, arrow = self._key(name), to_arrow(values), self.arrow
-        if not arrow.num_columns:
-            return replace(self, arrow=pa.table({key: array}))
-        if key in arrow.column_names:
-            return replace(self, arrow=arrow.set_column(arrow.column_names.index(key), key, array))
-        return replace(self, arrow=arrow.append_column(key, array))
+        held = {key: self.arrow[key] for key in self.arrow.column_names}
+        arrow = pa.table(held | {self._key(name): to_arrow(values)})
+        return replace(self, arrow=arrow.replace_schema_metadata(self.arrow.schema.metadata))
 
     def with_times(self, name: Any, zone: str | None = None, by: Any = None) -> Table:
         """Return the table with a column of times in place of text, and in a zone if one is given.
@@ -372,27 +366,19 @@ def read_table(data: Any, noun: str = "Table") -> Table:
 
 def _from_pandas(frame: Any, noun: str) -> Table:
     """Return the columns that pyarrow can hold; the index is kept as columns, to take rows from."""
-    objects = [name for name in frame.columns if frame[name].dtype == object]
-    arrays, unreadable = _convert({name: frame[name] for name in objects}, noun)
-    typed = frame.drop(columns=objects)
-    typed = typed.assign(**{name: _dense(typed[name]) for name in typed.columns})
+    dense = frame.assign(**{name: _dense(frame[name]) for name in frame.columns})
+    arrays, unreadable = _convert(dict(dense.items()), noun)
+    objects = [name for name in dense.columns if dense[name].dtype == object]
+    typed = dense.drop(columns=[*objects, *unreadable], errors="ignore")
     try:
-        pa.Table.from_pandas(frame[[]], preserve_index=True)
+        arrow = pa.Table.from_pandas(typed, preserve_index=True)
     except ARROW_ERRORS as error:
         hint = "Make it a column, or drop it: .reset_index(drop=True)."
         raise DataError("got an index of mixed kinds.", noun, hint=hint) from error
-    try:
-        arrow = pa.Table.from_pandas(typed, preserve_index=True)
-    except ARROW_ERRORS:
-        unreadable |= _convert(dict(typed.items()), noun)[1]
-        arrow = pa.Table.from_pandas(
-            typed.drop(columns=[*unreadable], errors="ignore"), preserve_index=True
-        )
     index = [name for name in arrow.column_names if name not in frame.columns]
-    for name, array in arrays.items():
-        arrow = arrow.append_column(name, array)
-    held = [name for name in frame.columns if name not in unreadable]
-    return Table(arrow.select([*held, *index]), "pandas", unreadable=unreadable)
+    for name in arrays:
+        arrow = arrow.append_column(name, arrays[name]) if name in objects else arrow
+    return Table(arrow.select([*arrays, *index]), "pandas", unreadable=unreadable)
 
 
 def _dense(column: Any) -> Any:
@@ -443,7 +429,7 @@ def to_arrow(values: Any, name: str = "", noun: str = "Column") -> Any:
     if kind == "M" and np.datetime_data(array.dtype)[0] in ("Y", "M", "W", "h", "m"):
         array = array.astype("datetime64[s]")
     if kind in "biufM":
-        return pa.array(array, from_pandas=True)
+        return pa.array(array.astype(np.float64) if kind == "f" else array, from_pandas=True)
     return from_objects(array.tolist(), name, noun)
 
 
@@ -646,28 +632,25 @@ def read_columns(
     Columns without names are called `prefix` and their number; a flat array, `alone`. Times with a
     zone are read as wall-clock times, in `zones[c]` if that is given.
     """
-    zone = dict(enumerate(zones)).get
-    if is_table(data):
+    named = is_table(data)
+    if named:
         table = read_table(data, noun)
-        return [table.column(name, noun, zone(c)) for c, name in enumerate(table.names)], True
-    series = nw.from_native(data, series_only=True, allow_series=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        name = alone if series.name in (None, "") else str(series.name)
-        return [from_arrow(to_arrow(data, name, noun), name, noun, zone(0))], False
-    array = as_array(data, noun)
-    if array.ndim not in (1, 2):
-        found = f"an array of shape {array.shape}" if array.ndim else type(data).__name__
-        said = f"got {found}. There must be rows and columns, or a data frame (a lazy one after "
-        raise DataError(said + ".collect()). Reshape the data, as with .reshape(-1, 1).", noun)
-    columns = []
-    for c, values in enumerate(np.atleast_2d(array.T)):
-        name = alone if array.ndim == 1 else f"{prefix}{c}"
-        if array.dtype.kind in "biufM":
-            values = values if array.dtype.kind == "M" else _keep_digits(values)
-            columns.append(Column(name, values))
+    else:
+        series = nw.from_native(data, series_only=True, allow_series=True, pass_through=True)
+        if isinstance(series, nw.Series):
+            columns = {alone if series.name in (None, "") else str(series.name): data}
         else:
-            columns.append(from_arrow(to_arrow(values, name, noun), name, noun, zone(c)))
-    return columns, False
+            array = as_array(data, noun)
+            if array.ndim not in (1, 2):
+                found = f"an array of shape {array.shape}" if array.ndim else type(data).__name__
+                said = f"got {found}. There must be rows and columns, or a data frame (a lazy one "
+                hint = "Reshape the data, as with .reshape(-1, 1)."
+                raise DataError(said + "after .collect()).", noun, hint=hint)
+            names = [alone] if array.ndim == 1 else [f"{prefix}{c}" for c in range(array.shape[1])]
+            columns = dict(zip(names, np.atleast_2d(array.T), strict=True))
+        table = Table(pa.table({name: to_arrow(v, name, noun) for name, v in columns.items()}))
+    zone = dict(enumerate(zones)).get
+    return [table.column(name, noun, zone(c)) for c, name in enumerate(table.names)], named
 
 
 def shape_of(data: Any, noun: str) -> tuple[int, ...]:
