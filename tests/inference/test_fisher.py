@@ -164,7 +164,7 @@ def test_of_many_outputs_kernels_have_the_information_of_few(monkeypatch):
 
 def dense_information(free, found, problem, monkeypatch):
     """The information with that of pairs of outputs, however many."""
-    monkeypatch.setattr(fisher, "MOST_COUPLED", 10)
+    monkeypatch.setattr(fisher, "MOST_BY_OUTPUT", 10)
     monkeypatch.setattr(lookup, "MOST_BY_OUTPUT", 10)
     again = evaluate(free, starting_sites(free, problem), problem, JITTER)
     return to_dense(fisher_information(free, again), len(to_vector(free)))

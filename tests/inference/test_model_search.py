@@ -164,7 +164,7 @@ def test_nothing_grows_in_the_last_iteration_or_with_hyper_parameters_held():
 @pytest.mark.slow
 @pytest.mark.parametrize("coupled", [True, False])
 def test_many_outputs_grow_only_if_they_share_nothing(monkeypatch, coupled):
-    monkeypatch.setattr(natural, "MOST_COUPLED", 1)
+    monkeypatch.setattr(natural, "MOST_BY_OUTPUT", 1)
     observations = small.observe(np.stack([BOTH, BOTH[::-1]], axis=1), 0.0)
     design = Design(
         (Gaussian(), Gaussian()), {"mean": (RBF(SLOW, columns=0),), "scale": ()}, coupled

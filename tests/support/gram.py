@@ -14,10 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from censored_gp.inference.elbo import elbo, quadrature
-from censored_gp.inference.posterior import flat
 from censored_gp.inference.sites import Moments, Sites, Weights
 from censored_gp.model.linalg import cholesky, inverse_of_product
-from censored_gp.model.lmc import Geometry, from_free, geometry
+from censored_gp.model.lmc import Geometry, flat, from_free, geometry
 
 
 class Dense(NamedTuple):

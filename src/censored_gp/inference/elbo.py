@@ -193,11 +193,7 @@ def log_likelihood_at(
 
 def log_likelihood(terms: tuple[Terms, ...], latent: ByRole) -> Float[Array, ""]:
     """Return log p(y | gamma) of all cells at given latent values."""
-    total = jnp.zeros(())
-    for part in terms:
-        theta = part.likelihood.theta(*jnp.moveaxis(part.gather(latent)[:, None], 2, 0))
-        total += jnp.sum(part.weight * part.log_likelihood(*theta)[:, 0])
-    return total
+    return expected_log_likelihood(terms, latent, latent, quadrature(dict.fromkeys(latent, False)))
 
 
 def expected_log_likelihood(

@@ -36,8 +36,6 @@ Vector = Float[np.ndarray, "P"]
 Matrix = Float[np.ndarray, "P P"]
 MOST_SLOPES = 2
 """A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
-MOST_COUPLED = MOST_BY_OUTPUT
-"""In a block of more outputs, the information that two outputs share is neglected."""
 
 
 def to_vector(tree: PyTree) -> Vector:
@@ -88,7 +86,7 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
             place = jax.tree.map(lambda at, b=b: at[b], places[role])
             found += (
                 _of_many(block, place)
-                if len(block.mean) > MOST_COUPLED
+                if len(block.mean) > MOST_BY_OUTPUT
                 else [_of_few(block, place)]
             )
     return found
@@ -123,7 +121,7 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
         for pair in block.pairs:
             rows, columns = block.columns[pair.q], block.columns[pair.p]
             for k, right in enumerate(wide[pair.p]):
-                weighted = pair.weigh(d, right)
+                weighted = pair.weigh(d, right) if k else pair.weighted[d]
                 for j, left in enumerate(wide[pair.q]):
                     own = left.T @ weighted
                     gram[j, rows, k, columns], gram[k, columns, j, rows] = own, own.T
@@ -196,12 +194,12 @@ def _of_many(block: Block, place: LMC) -> Information:
         index = np.concatenate([*latent, place.mean[d, None]])
         ends = np.cumsum([0, *map(len, latent)])
         matrix = np.zeros((len(index), len(index)))
-        for pair, second in zip(block.pairs, block.second, strict=True):
+        for pair, second in zip(block.pairs, block.sum_luu, strict=True):
             rows, columns = (slice(ends[q], ends[q + 1]) for q in (pair.q, pair.p))
             matrix[rows, columns] = second[d]
             matrix[columns, rows] = second[d].T
-        matrix[-1, :-1] = matrix[:-1, -1] = np.concatenate([first[d] for first in block.weighted])
-        matrix[-1, -1] = block.total[d]
+        matrix[-1, :-1] = matrix[:-1, -1] = np.concatenate([first[d] for first in block.sum_lu])
+        matrix[-1, -1] = block.sum_precision[d]
         found.append((index, matrix))
     return found
 
@@ -215,7 +213,7 @@ def _of_kernels(block: Block) -> Matrix:
     covariance, order = block.weights.covariance, block.rank * block.size
     rest = np.eye(order) - covariance
     own = [(q, slope) for q, features in enumerate(block.features) for slope in _slopes(features)]
-    columns = [block.places(q) for q in range(len(block.features))]
+    columns = block.places
     inward = [np.zeros((order, len(columns[q]))) for q, _ in own]
     for (q, slope), total in zip(own, inward, strict=True):
         for p, features in enumerate(block.features):

@@ -135,7 +135,7 @@ class Pair:
     ----------
     coefficients
         a_{d,q,i} a_{d,p,k} of each channel: of an output, or of one product summed over outputs.
-    spread
+    products
         The same of each output and channel, where rows are summed over outputs first.
     tables
         T of each channel: a diagonal, a matrix, or a sparse matrix.
@@ -143,27 +143,24 @@ class Pair:
 
     def __init__(self, block: Block, q: int, p: int) -> None:
         # No reference to the block: tables are freed as soon as it is.
-        self.q, self.p, self.rank, self.size = q, p, block.rank, block.size
+        self.q, self.p, self.diagonal = q, p, q == p
         self.index = block.index[q], block.index[p]
-        self.columns = block.columns[q], block.columns[p]
         self.left, self.right = block.features[q].phi, block.features[p].phi
-        a, b = block.mixing[q], block.mixing[p]
-        products = np.einsum("di,dk->dik", a, b)
-        self.spread = None if block.by_output else products.reshape(len(a), -1)
-        each = a.shape[1] * b.shape[1]
-        summed = np.eye(each).reshape(each, *products.shape[1:])
+        self.places = np.ix_(block.places[q], block.places[p])
+        products = np.einsum("di,dk->dik", block.mixing[q], block.mixing[p])
+        channels = int(np.prod(products.shape[1:]))
+        self.products = None if block.by_output else products.reshape(-1, channels)
+        summed = np.eye(channels).reshape(channels, *products.shape[1:])
         self.coefficients = products if block.by_output else summed
         self.shape = len(self.left), len(self.right)
-        rows = len(self.index[0])
-        self.diagonal = q == p
-        self.sparse = not self.diagonal and np.prod(self.shape, dtype=float) > SPARSE * rows
+        rows, entries = len(self.index[0]), self.shape[0] * self.shape[1]
+        self.sparse = not self.diagonal and entries > SPARSE * rows
+        self.size = self.shape[0] if self.diagonal else rows if self.sparse else entries
 
     @cached_property
     def sums(self) -> Float[np.ndarray, "K S"]:
         """The entries of the tables, flat: zero until rows are added."""
-        size = self.shape[0] if self.diagonal else int(np.prod(self.shape))
-        rows = len(self.index[0])
-        return np.zeros((len(self.coefficients), rows if self.sparse else size))
+        return np.zeros((len(self.coefficients), self.size))
 
     def where(self, rows: slice) -> Int[np.ndarray, "n"]:
         """Return the entry of the flattened table that each row belongs to."""
@@ -174,7 +171,7 @@ class Pair:
 
     def add(self, precision: ByOutput, rows: slice) -> None:
         """Add the precisions of some rows to the tables."""
-        channels = (precision if self.spread is None else precision @ self.spread).T
+        channels = (precision if self.products is None else precision @ self.products).T
         if self.sparse:
             self.sums[:, rows] = channels
             return
@@ -196,42 +193,56 @@ class Pair:
         table = self.tables[channel]
         return table * right if self.diagonal else table @ right
 
+    @cached_property
+    def weighted(self) -> list[Matrix]:
+        """T U_p of each channel."""
+        return [self.weigh(channel, self.right) for channel in range(len(self.sums))]
+
+    @cached_property
+    def grams(self) -> Float[np.ndarray, "K M M"]:
+        """U_q' T U_p of each channel."""
+        return np.stack([self.left.T @ table for table in self.weighted])
+
+    def by_rank(self, grams: Float[np.ndarray, "K M M"]) -> Float[np.ndarray, "W W"]:
+        """Return the sum over channels of coefficients times matrices, over the weights."""
+        found = np.tensordot(self.coefficients, grams, (0, 0)).swapaxes(1, 2)
+        return found.reshape(found.shape[0] * found.shape[1], -1)
+
     def blocks_of(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "R S M M"]:
         """Return the part of a matrix over the weights that belongs to the two kernels."""
-        rank, size, (rows, columns) = self.rank, self.size, self.columns
-        parts = square.reshape(rank, size, rank, size)[
-            : self.coefficients.shape[1], rows, :, columns
-        ]
-        return np.moveaxis(parts[:, :, : self.coefficients.shape[2]], 1, 2)
+        rank, other = self.coefficients.shape[1:]
+        return square[self.places].reshape(rank, -1, other, self.right.shape[1]).swapaxes(1, 2)
 
     def by_channel(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "K M M"]:
         """Return the sum over ranks of coefficients times the blocks of a matrix."""
-        parts = self.blocks_of(square)
-        flat = self.coefficients.reshape(len(self.coefficients), -1)
-        return np.tensordot(flat, parts.reshape(flat.shape[1], *parts.shape[2:]), 1)
+        return np.tensordot(self.coefficients, self.blocks_of(square), 2)
 
     def prepare(self, covariance: Float[np.ndarray, "W W"]) -> None:
         """Prepare to look up U_q C U_p' of each channel."""
-        self.covered = [self.left @ own for own in self.by_channel(covariance)]
+        self.halves = [self.left @ own for own in self.by_channel(covariance)]
         if self.diagonal:
-            self.looked_up = [np.einsum("jm,jm->j", c, self.right) for c in self.covered]
+            self.variances = [np.einsum("jm,jm->j", half, self.right) for half in self.halves]
         elif not self.sparse:
-            self.looked_up = [np.ravel(covered @ self.right.T) for covered in self.covered]
+            self.variances = [np.ravel(half @ self.right.T) for half in self.halves]
 
     def moments(self, rows: slice) -> Float[np.ndarray, "n K"]:
         """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
-        if self.sparse:
-            first, last = self.index[0][rows], self.index[1][rows]
-            found = np.empty((len(self.covered), len(first)))
-            # Few rows at a time stay in the cache.
-            for part in slices(len(first), 512):
-                right = self.right[last[part]]
-                for own, covered in zip(found, self.covered, strict=True):
-                    np.einsum("nm,nm->n", covered[first[part]], right, out=own[part])
-        else:
+        if not self.sparse:
             where = self.where(rows)
-            found = [table[where] for table in self.looked_up]
-        return np.stack(list(found), axis=1)
+            return np.stack([table[where] for table in self.variances], axis=1)
+        first, last = self.index[0][rows], self.index[1][rows]
+        found = np.empty((len(first), len(self.halves)))
+        # Few rows at a time stay in the cache.
+        for part in slices(len(first), 512):
+            right = self.right[last[part]]
+            for channel, half in enumerate(self.halves):
+                np.einsum("nm,nm->n", half[first[part]], right, out=found[part, channel])
+        return found
+
+    def variance(self, rows: slice) -> ByOutput:
+        """Return the covariance of what the two kernels add to each output, at some rows."""
+        found = self.moments(rows)
+        return found if self.products is None else found @ self.products.T
 
 
 class Block:
@@ -239,6 +250,14 @@ class Block:
 
     Rows come in slices, twice: :meth:`add` their sites, :meth:`solve`, then ask for
     :meth:`marginals` and :meth:`collect` what the gradient needs.
+
+    Attributes
+    ----------
+    places
+        Which of the weights belong to each kernel.
+    sum_precision, sum_hu, sum_lu, sum_luu
+        Sums over rows of Lambda_d, of (h_d - Lambda_d m_d) E[u_q], of Lambda_d E[u_q] and, of each
+        pair, of Lambda_d E[u_q u_p'].
     """
 
     def __init__(
@@ -254,6 +273,9 @@ class Block:
         ends = np.cumsum([0, *(f.phi.shape[1] for f in features)])
         self.columns = [slice(a, b) for a, b in pairwise(ends)]
         self.size, outputs = int(ends[-1]), len(mean)
+        every = np.arange(self.rank * self.size).reshape(self.rank, self.size)
+        pairs = zip(mixing, self.columns, strict=True)
+        self.places = [every[: a.shape[1], columns].ravel() for a, columns in pairs]
         self.by_output = outputs <= max(MOST_BY_OUTPUT, self.rank**2)
         kernels = range(len(features))
         self.pairs = [Pair(self, q, p) for q, p in combinations_with_replacement(kernels, 2)]
@@ -265,9 +287,9 @@ class Block:
         self.d_mean = np.zeros(outputs)
         self.d_variances = np.zeros_like(self.variances)
         self.d_rest = [np.zeros(len(f.phi)) for f in features]
-        self.first, self.weighted = ([np.zeros(a.shape) for a in mixing] for _ in range(2))
-        self.total = np.zeros(outputs)
-        self.second = [np.zeros((outputs, *pair.coefficients.shape[1:])) for pair in self.pairs]
+        self.sum_precision = np.zeros(outputs)
+        self.sum_hu, self.sum_lu = ([np.zeros(a.shape) for a in mixing] for _ in range(2))
+        self.sum_luu = [np.zeros((outputs, *pair.coefficients.shape[1:])) for pair in self.pairs]
 
     def add(self, linear: ByOutput, precision: ByOutput, rows: slice) -> None:
         """Add the sites of f at some rows to the tables."""
@@ -284,12 +306,11 @@ class Block:
         """Compute q(v) = N(P^-1 b, P^-1); return KL(q(v) || N(0, I))."""
         order = self.rank * self.size
         precision = np.eye(order)
-        places = [self.places(q) for q in range(len(self.features))]
         for pair in self.pairs:
-            own = self.gram(pair.q, pair.p, pair.left, pair.right)
-            precision[np.ix_(places[pair.q], places[pair.p])] += own
+            own = pair.by_rank(pair.grams)
+            precision[pair.places] += own
             if not pair.diagonal:
-                precision[np.ix_(places[pair.p], places[pair.q])] += own.T
+                precision.T[pair.places] += own
         linear = np.zeros((self.rank, self.size))
         for total, a, columns, features in zip(
             self.linear, self.mixing, self.columns, self.features, strict=True
@@ -332,10 +353,8 @@ class Block:
         means = [u @ a.T for u, a in zip(self.latent(rows), self.mixing, strict=True)]
         variances, alone = [], [pair for pair in self.pairs if pair.diagonal]
         for q, pair in enumerate(alone):
-            own = pair.moments(rows)
-            own = own if pair.spread is None else own @ pair.spread.T
             rest = self.features[q].rest[self.index[q][rows], None] * self.variances[q]
-            variances.append(np.maximum(own, 0.0) + rest)
+            variances.append(np.maximum(pair.variance(rows), 0.0) + rest)
         return np.stack(means), np.stack(variances)
 
     def latent(self, rows: slice) -> list[Any]:
@@ -350,9 +369,7 @@ class Block:
         mean = self.mean + sum(u @ a.T for u, a in zip(self.latent(rows), self.mixing, strict=True))
         variance, rest = np.zeros_like(mean), np.zeros_like(mean)
         for pair in self.pairs:
-            found = pair.moments(rows)
-            own = found if pair.spread is None else found @ pair.spread.T
-            variance += own if pair.diagonal else 2.0 * own
+            variance += (1.0 if pair.diagonal else 2.0) * pair.variance(rows)
         if all(features.exact for features in self.features):
             return mean, np.maximum(variance, 0.0), rest, 0.0
         prior = np.zeros_like(mean)
@@ -368,7 +385,7 @@ class Block:
         bound in the variances.
         """
         self.d_mean += residual.sum(axis=0)
-        self.total += sites.precision.sum(axis=0)
+        self.sum_precision += sites.precision.sum(axis=0)
         for q, (features, index) in enumerate(zip(self.features, self.index, strict=True)):
             if not features.exact:
                 own = index[rows]
@@ -380,26 +397,20 @@ class Block:
             return
         latent, centred = self.latent(rows), sites.linear - sites.precision * self.mean
         for q, u in enumerate(latent):
-            self.first[q] += centred.T @ u
-            self.weighted[q] += sites.precision.T @ u
-        for pair, total in zip(self.pairs, self.second, strict=True):
+            self.sum_hu[q] += centred.T @ u
+            self.sum_lu[q] += sites.precision.T @ u
+        for pair, total in zip(self.pairs, self.sum_luu, strict=True):
             products = np.einsum("ni,nk->nik", latent[pair.q], latent[pair.p])
             moments = pair.moments(rows) + products.reshape(len(products), -1)
             total += (sites.precision.T @ moments).reshape(total.shape)
-
-    def places(self, q: int) -> Int[np.ndarray, "W"]:
-        """Return which of the weights belong to a kernel."""
-        all_ = np.arange(self.rank * self.size).reshape(self.rank, self.size)
-        return all_[: self.mixing[q].shape[1], self.columns[q]].ravel()
 
     def gram(self, q: int, p: int, left: Matrix, right: Matrix) -> Float[np.ndarray, "W W"]:
         """Return sum_d of left' Lambda_d right times the coefficients of both kernels."""
         if q > p:
             return self.gram(p, q, right, left).T
         pair = next(pair for pair in self.pairs if (pair.q, pair.p) == (q, p))
-        grams = [left.T @ pair.weigh(c, right) for c in range(len(pair.coefficients))]
-        found = np.tensordot(pair.coefficients, np.stack(grams), (0, 0))
-        return found.swapaxes(1, 2).reshape(found.shape[0] * left.shape[1], -1)
+        grams = [left.T @ pair.weigh(channel, right) for channel in range(len(pair.sums))]
+        return pair.by_rank(np.stack(grams))
 
     def gradient(self) -> tuple[list[list[float]], list[Matrix], Float[np.ndarray, "D"]]:
         """Return the derivatives in the hyper-parameters of kernels, the mixing and the means.
@@ -413,10 +424,10 @@ class Block:
         if self.by_output:
             alone = [pair.sums for pair in self.pairs if pair.diagonal]
             for q, u in enumerate(self.functions):
-                self.first[q], self.weighted[q] = self.linear[q] @ u, alone[q] @ u
+                self.sum_hu[q], self.sum_lu[q] = self.linear[q] @ u, alone[q] @ u
         d_mixing = [
             f + 2.0 * a * own[:, None]
-            for f, a, own in zip(self.first, self.mixing, self.d_variances, strict=True)
+            for f, a, own in zip(self.sum_hu, self.mixing, self.d_variances, strict=True)
         ]
         d_phi = []
         for total, a, columns in zip(self.linear, self.mixing, self.columns, strict=True):
@@ -424,21 +435,18 @@ class Block:
             d_phi.append(channels @ by_rank[: a.shape[1], columns])
         for at, pair in enumerate(self.pairs):
             own = pair.by_channel(second_moment)
-            weighted = [pair.weigh(channel, pair.right) for channel in range(len(own))]
-            for table, gram in zip(weighted, own, strict=True):
+            if self.by_output:
+                moments = pair.blocks_of(second_moment)
+                self.sum_luu[at] = np.tensordot(pair.grams, moments, ((1, 2), (2, 3)))
+            for table, gram in zip(pair.weighted, own, strict=True):
                 d_phi[pair.q] -= table @ gram.T
+            d_mixing[pair.q] -= np.einsum("dik,dk->di", self.sum_luu[at], self.mixing[pair.p])
             if not pair.diagonal:
                 for table, gram in zip(pair.tables, own, strict=True):
                     d_phi[pair.p] -= (table.T @ pair.left) @ gram
-            if self.by_output:
-                grams = np.stack([pair.left.T @ table for table in weighted])
-                moments = pair.blocks_of(second_moment)
-                self.second[at] = np.tensordot(grams, moments, ((1, 2), (2, 3)))
-            d_mixing[pair.q] -= np.einsum("dik,dk->di", self.second[at], self.mixing[pair.p])
-            if not pair.diagonal:
-                d_mixing[pair.p] -= np.einsum("dik,di->dk", self.second[at], self.mixing[pair.q])
+                d_mixing[pair.p] -= np.einsum("dik,di->dk", self.sum_luu[at], self.mixing[pair.q])
             # The passes are over.
-            pair.covered = pair.looked_up = []
+            pair.halves = pair.variances = []
         parts = zip(self.features, d_phi, self.d_rest, strict=True)
         return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
 

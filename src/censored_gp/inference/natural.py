@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float
 
 from censored_gp.data.storage import allocate
 from censored_gp.inference.elbo import CELLS_AT_A_TIME, Evaluation, Problem, Roles, evaluate
 from censored_gp.inference.fisher import (
-    MOST_COUPLED,
     Information,
+    Vector,
     fisher_information,
     from_vector,
     to_dense,
@@ -38,6 +37,7 @@ from censored_gp.inference.hyperparameters import (
     radial_factor,
     standard_points,
 )
+from censored_gp.inference.lookup import MOST_BY_OUTPUT
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Progress, Task
@@ -59,11 +59,11 @@ MOST_REFUSALS = 8
 CALM_STEPS = 3
 """The bound has settled after this many iterations in a row without a change."""
 CALM_OF_MANY = 20.0
-"""More than `MOST_COUPLED` coupled outputs, whose bound creeps, have this times the tolerance."""
+"""More than `MOST_BY_OUTPUT` coupled outputs, whose bound creeps, have this times the tolerance."""
 INFORMATION_AGE = 2
 """The Fisher information is kept for this many steps, as it changes slowly."""
 INFORMATION_AGE_OF_MANY = 4
-"""The same for more than `MOST_COUPLED` coupled outputs, whose information costs more."""
+"""The same for more than `MOST_BY_OUTPUT` coupled outputs, whose information costs more."""
 FIRST_JITTER = 1e-9
 """The first jitter that is tried, relative to the largest prior variance of a kernel."""
 LARGEST_JITTER = 1e-4
@@ -144,24 +144,21 @@ class State(NamedTuple):
     jitter: float
     evaluation: Evaluation
     value: float
-    gradient: Float[np.ndarray, "P"]
+    gradient: Vector
 
 
 class Step(NamedTuple):
     """A step in the hyper-parameters, and by how much it should raise the bound."""
 
-    change: Float[np.ndarray, "P"]
+    change: Vector
     promised: float
 
 
-def newton_step(
-    free: Roles,
-    gradient: Float[np.ndarray, "P"],
-    information: Information,
-    damping: float,
-) -> Step:
+def newton_step(free: Roles, gradient: Vector, information: Information, damping: float) -> Step:
     """Return (F + D)^-1 g, shortened where it would lead too far."""
-    vector, mixing = to_vector(free), _is_mixing(free)
+    leaves: Any = jax.tree_util.tree_leaves_with_path(free)
+    marked = [np.full(np.size(leaf), path[1].name in {"mixing", "nugget"}) for path, leaf in leaves]
+    vector, mixing = to_vector(free), np.concatenate(marked)
     unit = np.where(mixing, MIXING_UNIT, 1.0)
     # The covariance has squares of mixing coefficients. One that falls to zero has the curvature
     # g / a besides the information, which itself vanishes there.
@@ -181,13 +178,6 @@ def damping_after(damping: float, promised: float, gain: float) -> float:
     if not gain > 0.1 * promised:
         return 4.0 * damping
     return max(damping / 2.0, LEAST_DAMPING) if gain > 0.5 * promised else damping
-
-
-def _is_mixing(free: Roles) -> Bool[np.ndarray, "P"]:
-    """Tell which hyper-parameters are coefficients of the mixing, or nuggets."""
-    leaves: Any = jax.tree_util.tree_leaves_with_path(free)
-    marked = [np.full(np.size(leaf), path[1].name in {"mixing", "nugget"}) for path, leaf in leaves]
-    return np.concatenate(marked)
 
 
 def mix_sites(sites: dict[str, Sites], target: dict[str, Sites], rho: float) -> dict[str, Sites]:
@@ -221,7 +211,7 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
 
 def many_share(free: Roles) -> bool:
     """Whether many outputs share latent functions: their information is computed one by one."""
-    return any(lmc.varies and lmc.mean.shape[1] > MOST_COUPLED for lmc in free.values())
+    return any(lmc.varies and lmc.mean.shape[1] > MOST_BY_OUTPUT for lmc in free.values())
 
 
 class Optimizer:
@@ -348,18 +338,12 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
         if not climbs.over:
             climbs.climb_and_grow()
             climbs.refine()
+        posterior = climbs.mixed()
     except KeyboardInterrupt:
-        # Between two climbs, or before a climb's first value: the best state is whole.
+        # Between two climbs, before a climb's first value, or in between the design points: the
+        # best state is whole.
         climbs.results.append(_ended(climbs.results[-1], "interrupted"))
-    best = climbs.best
-    own = climbs.model(best.free), best.problem.inducing, best.evaluation.weights
-    own = *own, np.asarray(best.jitter), climbs.training_sites(best)
-    posterior = jax.tree.map(np.asarray, Posterior(*own))
-    try:
-        posterior = climbs.mixed(posterior)
-    except KeyboardInterrupt:
-        # The posterior at the mode is complete.
-        climbs.results.append(_ended(climbs.results[-1], "interrupted"))
+        posterior = climbs.posterior()
     return posterior, _joined(climbs.results)
 
 
@@ -494,13 +478,20 @@ class FitSchedule:
                 return
             self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)
 
-    def mixed(self, posterior: Posterior) -> Posterior:
-        """Return the posterior mixed over design points of the hyper-parameters, if asked for."""
+    def posterior(self) -> Posterior:
+        """Return the posterior at the best hyper-parameters."""
+        best = self.best
+        own = self.model(best.free), best.problem.inducing, best.evaluation.weights
+        own = *own, np.asarray(best.jitter), self.training_sites(best)
+        return jax.tree.map(np.asarray, Posterior(*own))
+
+    def mixed(self) -> Posterior:
+        """Return the posterior, mixed over design points of the hyper-parameters if asked for."""
         best, start, status = self.best, self.start, self.results[-1].status
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
         too_many = order**2 * self.settings.points > MOST_NUMBERS
         if start is None or too_many or status in {"interrupted", "diverged"}:
-            return posterior
+            return self.posterior()
         cells, number = best.problem.cells, len(best.gradient)
         if many_share(best.free) and cells < FEW_CELLS * number:
             note = f"There are {cells:.0f} observed cells for {number} hyper-parameters: {TOO_FEW}"
@@ -509,18 +500,13 @@ class FitSchedule:
         settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
         run = Optimizer(best.problem, settings, best.jitter, start=start)
 
-        def at(change: Float[np.ndarray, "P"]) -> State:
+        def at(change: Vector) -> State:
             free = displaced(best.free, change)
             first = run.evaluate(free, best.sites)
             return run.evaluate(free, first.evaluation.target)
 
-        def value_and_gradient(
-            change: Float[np.ndarray, "P"],
-        ) -> tuple[float, Float[np.ndarray, "P"]]:
-            state = at(change)
-            return state.value, state.gradient
-
-        def point(normal: Float[np.ndarray, "P"]) -> State:
+        def point(number: int, normal: Vector) -> State:
+            self.task.progress("design points", number, settings.points, best.value)
             tried = at(root @ normal)
             shorter = radial_factor(0.5 * float(normal @ normal), best.value - tried.value)
             moved = displaced(best.free, shorter * (root @ normal))
@@ -530,15 +516,17 @@ class FitSchedule:
         with blas_threads_for(order):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
             prior = np.diag(log_prior(best.free, start, settings.hold).curvature)
-            root = principal_directions(best.free, information, prior, value_and_gradient)
-            states = [point(z) for z in standard_points(settings.points, root.shape[1])]
+            root = principal_directions(best.free, information, prior, lambda z: at(z)[-2:])
+            normals = standard_points(settings.points, root.shape[1])
+            states = [point(k, normal) for k, normal in enumerate(normals)]
         parts = [
             (self.model(at.free).priors, at.evaluation.weights, self.training_sites(at))
             for at in states
         ]
         priors, weights, sites = jax.tree.map(lambda *a: np.stack(a), *parts)
-        fields = posterior.model, posterior.inducing, posterior.weights, posterior.jitter
-        return MixedPosterior(*fields, sites, priors, weights)
+        mode = self.posterior()
+        own = mode.model, mode.inducing, mode.weights, mode.jitter
+        return MixedPosterior(*own, sites, priors, weights)
 
     def training_sites(self, state: State) -> dict[str, Sites]:
         """Return the sites of the training rows, of the roles that have a nugget."""

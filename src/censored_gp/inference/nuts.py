@@ -13,7 +13,6 @@ of natural's Gaussian: a change of variables that leaves the target as it is, bu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -26,18 +25,12 @@ from censored_gp.inference import natural
 from censored_gp.inference.elbo import Roles, Terms, log_likelihood
 from censored_gp.inference.hyperparameters import KERNEL_SPREAD, SIZE_SPREAD, level_deviation
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import (
-    DrawnPosterior,
-    Latent,
-    MixedPosterior,
-    Posterior,
-    flat,
-    functions_of,
-)
+from censored_gp.inference.posterior import DrawnPosterior, Latent, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.compilation import compiled_to_run_long
+from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky
-from censored_gp.model.lmc import Geometry, Where, from_free, geometry, to_free
+from censored_gp.model.lmc import Geometry, flat, from_free, geometry, to_free
 
 try:
     import blackjax
@@ -97,14 +90,14 @@ class Hyper(eqx.Module):
     ----------
     start
         The hyper-parameters that the prior is around.
-    where
-        Inducing inputs, inputs and jitter of every role.
     """
 
     mode: Roles
     deviation: Roles
     start: Roles
-    where: Mapping[str, Where]
+    inducing: dict[str, InducingInputs]
+    inputs: Float[Array, "N C"]
+    jitter: Float[Array, ""]
 
     def free(self, position: Roles) -> Roles:
         """Return theta in free form."""
@@ -154,11 +147,12 @@ class Target(eqx.Module):
         """Return the parameter functions at the training rows."""
         found, shapes = dict(self.constants), self.shapes
         if self.hyper is not None:
-            priors, where = self.hyper.priors(position[HYPER]), self.hyper.where
-            shapes = {r: geometry(priors[r], *where[r]) for r in self.shapes}
-            found = {r: priors[r].constant(len(where[r][1])) for r in found}
+            hyper, priors = self.hyper, self.hyper.priors(position[HYPER])
+            where = hyper.inputs, hyper.jitter
+            shapes = {r: geometry(priors[r], hyper.inducing[r], *where) for r in self.shapes}
+            found = {r: priors[r].constant(len(hyper.inputs)) for r in found}
         for role, weights in self.weights(position).items():
-            found[role] = flat(functions_of(shapes[role], weights[None])[0])
+            found[role] = flat(shapes[role].functions(weights))
         return found
 
     def __call__(self, position: Position) -> Float[Array, ""]:
@@ -170,12 +164,6 @@ class Target(eqx.Module):
         return total + log_likelihood(self.terms, latent)
 
 
-def largest_share_left_out(shape: Geometry) -> Float[Array, ""]:
-    """Return the largest share of prior variance that the features of a role leave out."""
-    carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
-    return jnp.max(shape.left_out / (carried + shape.left_out + 1e-300))
-
-
 @compiled_to_run_long
 def make_target(
     posterior: Posterior,
@@ -183,17 +171,19 @@ def make_target(
     terms: tuple[Terms, ...],
     hyper: Hyper | None = None,
 ) -> tuple[Target, Float[Array, ""]]:
-    """Return the target around a fitted posterior, and the share of variance it leaves out."""
-    shapes, constants = {}, {}
+    """Return the target around a fitted posterior, and the largest share of variance left out."""
+    shapes, constants, most = {}, {}, jnp.zeros(())
     for role, lmc in posterior.model.priors.items():
         if lmc.varies:
-            shapes[role] = geometry(lmc, posterior.inducing[role], inputs, posterior.jitter)
+            shape = geometry(lmc, posterior.inducing[role], inputs, posterior.jitter)
+            carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
+            share = shape.left_out / (carried + shape.left_out + 1e-300)
+            shapes[role], most = shape, jnp.maximum(most, jnp.max(share))
         else:
             constants[role] = lmc.constant(len(inputs))
     centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
     root = {role: cholesky(jnp.asarray(w.covariance)) for role, w in posterior.weights.items()}
-    shares = [jnp.zeros(()), *(largest_share_left_out(shape) for shape in shapes.values())]
-    return Target(shapes, centre, root, constants, terms, hyper), jnp.max(jnp.stack(shares))
+    return Target(shapes, centre, root, constants, terms, hyper), most
 
 
 @compiled_to_run_long
@@ -301,10 +291,9 @@ def make_hyper(task: Task, posterior: MixedPosterior) -> Hyper:
         for priors in (task.model.priors, posterior.model.priors, posterior.priors)
     )
     spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), LEAST_DEVIATION), points)
-    jitter, inputs = jnp.asarray(posterior.jitter), jnp.asarray(task.inputs)
-    where = {role: (posterior.inducing[role], inputs, jitter) for role in mode}
-    mode, spread, start = jax.tree.map(jnp.asarray, (mode, spread, start))
-    return Hyper(mode, spread, start, where)
+    roles = jax.tree.map(jnp.asarray, (mode, spread, start))
+    where = jnp.asarray(task.inputs), jnp.asarray(posterior.jitter)
+    return Hyper(*roles, posterior.inducing, *where)
 
 
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:

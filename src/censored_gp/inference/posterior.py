@@ -14,17 +14,16 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from censored_gp.inference.lookup import Block, look_up, make_blocks
-from censored_gp.inference.sites import ByBlock, Moments, Sites, TrainingSites, Weights
+from censored_gp.inference.sites import Moments, Sites, TrainingSites, Weights
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods.quadrature import grid, shifted_grids
 from censored_gp.model.compilation import AnyArray, Rows, Scalar, compiled, slices
 from censored_gp.model.inducing import InducingInputs
-from censored_gp.model.lmc import LMC, Geometry, to_free
+from censored_gp.model.lmc import LMC, to_free
 from censored_gp.model.model import Latent, Model
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
@@ -35,21 +34,13 @@ NEGLIGIBLE = 1e-8
 """What the features leave out is not drawn if it is at most this share of the prior variance."""
 
 
-def flat(by_block: ByBlock) -> Float[Array, "N O"]:
-    """Put the outputs of all blocks of a role side by side."""
-    return jnp.moveaxis(by_block, 0, 1).reshape(by_block.shape[1], -1)
-
-
-def functions_of(shape: Geometry, weights: Float[AnyArray, "S B W"]) -> Float[Array, "S B N D"]:
-    """Return m + Psi v for given weights v."""
-    blocks, _, rank, size = shape.loading.shape
-    drawn = weights.reshape(-1, blocks, rank, size)
-    values = jnp.einsum("bnm,bdrm,sbrm->sbnd", shape.phi, shape.loading, drawn)
-    return values + shape.mean[:, None]
-
-
+Random = np.random.Generator
 Drawn = Mapping[str, Float[np.ndarray, "S B ..."]]
 """S draws of the weights of each role."""
+Nodes = tuple[Latent, Float[np.ndarray, "S"]]
+"""Latent values (S, N, O) by role at S nodes, and the weights of these."""
+LatentPair = tuple[Latent, Latent]
+"""Means and variances (N, O) by role."""
 
 
 class Posterior(eqx.Module):
@@ -78,9 +69,7 @@ class Posterior(eqx.Module):
         nugget = self.model.priors[role].nugget
         return None if nugget is None else np.asarray(nugget.variance(inputs))
 
-    def latent(
-        self, inputs: Rows, sites: TrainingSites | None = None, cavity: bool = False
-    ) -> tuple[Latent, Latent]:
+    def latent(self, inputs: Rows, sites: TrainingSites = None, cavity: bool = False) -> LatentPair:
         """Return means and variances of the latent parameters at the inputs.
 
         ``sites`` are those of the cells at the inputs, if these are training cells. With ``cavity``
@@ -92,7 +81,7 @@ class Posterior(eqx.Module):
                 mean[role] = lmc.constant(len(inputs))
                 variance[role] = np.zeros(mean[role].shape)
                 continue
-            nugget, own, found = self._nugget(role, inputs), (sites or {}).get(role), []
+            nugget, found = self._nugget(role, inputs), []
             alone = [cavity and self.model.likelihoods[d].nugget for d in lmc.outputs]
             leave_out = np.reshape(alone, np.shape(lmc.mean))
             q = self.weights[role]
@@ -100,22 +89,19 @@ class Posterior(eqx.Module):
                 block.set_weights(Weights(q.mean[b], q.covariance[b]))
                 centre, spread, rest, _ = block.marginals(slice(0, len(inputs)))
                 f = moments = Moments(centre, spread)
-                if nugget is not None and own is None:
+                if nugget is not None and sites:
+                    own = Sites(*(part[b] for part in sites[role]))
+                    both = own.cavity(f, nugget[b]), own.with_nugget(f, nugget[b])
+                    pairs = zip(*both, strict=True)
+                    moments = Moments(*(np.where(leave_out[b], *pair) for pair in pairs))
+                elif nugget is not None:
                     moments = Moments(centre, spread + nugget[b])
-                elif nugget is not None and own is not None:
-                    mine = Sites(own.linear[b], own.precision[b])
-                    both = zip(
-                        mine.cavity(f, nugget[b]), mine.with_nugget(f, nugget[b]), strict=True
-                    )
-                    moments = Moments(*(np.where(leave_out[b], *pair) for pair in both))
                 found.append((moments.mean, moments.variance + rest))
             parts = zip(*found, strict=True)
             mean[role], variance[role] = (np.concatenate(part, axis=1) for part in parts)
         return mean, variance
 
-    def components(
-        self, role: str, inputs: Rows
-    ) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:
+    def components(self, role: str, inputs: Rows) -> tuple[Float[np.ndarray, "Q N O"], ...]:
         """Return means and variances of the terms of Eq. (4): each kernel's share of gamma - m."""
         found, q = [], self.weights[role]
         for b, block in enumerate(self._blocks(role, inputs)):
@@ -124,9 +110,7 @@ class Posterior(eqx.Module):
         means, variances = zip(*found, strict=True)
         return np.concatenate(means, axis=2), np.concatenate(variances, axis=2)
 
-    def nodes(
-        self, inputs: Rows, sites: TrainingSites | None = None
-    ) -> tuple[Latent, Float[np.ndarray, "S"]]:
+    def nodes(self, inputs: Rows, sites: TrainingSites = None) -> Nodes:
         """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14).
 
         With a nugget q may be wide, and the likelihood of the cell itself far from Gaussian. Such
@@ -139,7 +123,7 @@ class Posterior(eqx.Module):
         return self._nodes_at(points, inputs, sites), mass
 
     def _nodes_at(
-        self, points: Float[np.ndarray, "S J"], inputs: Rows, sites: TrainingSites | None
+        self, points: Float[np.ndarray, "S J"], inputs: Rows, sites: TrainingSites
     ) -> Latent:
         """Return latent values at standardised nodes of the roles."""
         mean, variance = self.latent(inputs, sites, cavity=True)
@@ -148,33 +132,21 @@ class Posterior(eqx.Module):
             for i, role in enumerate(self.model.priors)
         }
 
-    def draw(
-        self,
-        random: np.random.Generator,
-        inputs: Rows,
-        count: int,
-        sites: TrainingSites | None = None,
-    ) -> Latent:
+    def draw(self, random: Random, inputs: Rows, count: int, sites: TrainingSites = None) -> Latent:
         """Draw the latent parameters jointly over rows and outputs.
 
         Weights are drawn first: for one seed they are the same at any inputs.
         """
-        return self._functions(random, self._draw_weights(random, count), inputs, sites or {})
-
-    def _draw_weights(self, random: np.random.Generator, count: int) -> Drawn:
-        """Draw the weights of every role that varies from q, in which roles are independent."""
-        normals = {
-            r: random.standard_normal((count, *q.mean.shape)) for r, q in self.weights.items()
-        }
-        # q's covariance is the inverse of I + something positive: no jitter is needed.
-        factors = {role: np.linalg.cholesky(q.covariance) for role, q in self.weights.items()}
-        return {
-            role: q.mean + np.einsum("bwu,sbu->sbw", factors[role], normals[role], optimize=True)
-            for role, q in self.weights.items()
-        }
+        weights = {}
+        for role, q in self.weights.items():
+            normals = random.standard_normal((count, *q.mean.shape))
+            # q's covariance is the inverse of I + something positive: no jitter is needed.
+            factor = np.linalg.cholesky(q.covariance)
+            weights[role] = q.mean + np.einsum("bwu,sbu->sbw", factor, normals, optimize=True)
+        return self._functions(random, weights, inputs, sites)
 
     def _functions(
-        self, random: np.random.Generator, weights: Drawn, inputs: Rows, sites: TrainingSites
+        self, random: Random, weights: Drawn, inputs: Rows, sites: TrainingSites = None
     ) -> Latent:
         """Return latent parameters from weights, with draws of what the features leave out."""
         found, count = {}, len(next(iter(weights.values()))) if weights else 0
@@ -188,8 +160,8 @@ class Posterior(eqx.Module):
                 drawn = block.functions_of(weights[role][:, b])
                 if nugget is not None:
                     gamma = Moments(drawn, nugget[b])
-                    if role in sites:
-                        own = Sites(sites[role].linear[b], sites[role].precision[b])
+                    if sites:
+                        own = Sites(*(part[b] for part in sites[role]))
                         gamma = own.with_nugget(Moments(drawn, np.zeros(())), nugget[b])
                     noise = random.standard_normal(drawn.shape)
                     drawn = gamma.mean + np.sqrt(gamma.variance) * noise
@@ -198,7 +170,7 @@ class Posterior(eqx.Module):
         return found
 
     def _left_out(
-        self, random: np.random.Generator, lmc: LMC, b: int, block: Block, shape: tuple[int, ...]
+        self, random: Random, lmc: LMC, b: int, block: Block, shape: tuple[int, ...]
     ) -> Float[np.ndarray, "S N D"] | float:
         """Draw sum_q sum_i a_{q,i} e_{q,i}, jointly over `MOST_JOINT` distinct inputs at a time."""
         total: Any = 0.0
@@ -253,9 +225,12 @@ class DrawnPosterior(Posterior):
         own = fitted.model, fitted.inducing, moments, fitted.jitter
         return cls(*own, draws=draws, priors=joined)
 
-    def latent(
-        self, inputs: Rows, sites: TrainingSites | None = None, cavity: bool = False
-    ) -> tuple[Latent, Latent]:
+    @property
+    def count(self) -> int:
+        """The number of draws."""
+        return len(next(iter(self.draws.values())))
+
+    def latent(self, inputs: Rows, sites: TrainingSites = None, cavity: bool = False) -> LatentPair:
         """Return means and variances of the latent parameters at the inputs."""
         if not self.priors:
             return super().latent(inputs, sites, cavity)
@@ -263,48 +238,32 @@ class DrawnPosterior(Posterior):
         mean, variance = ({r: f(v, axis=0) for r, v in values.items()} for f in (np.mean, np.var))
         return mean, variance
 
-    def nodes(
-        self, inputs: Rows, sites: TrainingSites | None = None
-    ) -> tuple[Latent, Float[np.ndarray, "S"]]:
+    def nodes(self, inputs: Rows, sites: TrainingSites = None) -> Nodes:
         """Return the latent values of every draw, all of equal weight."""
-        count = len(next(iter(self.draws.values())))
-        found = self._at(np.random.default_rng(0), np.arange(count), inputs)
-        return found, np.full(count, 1.0 / count)
+        found = self._at(np.random.default_rng(0), np.arange(self.count), inputs)
+        return found, np.full(self.count, 1.0 / self.count)
 
-    def draw(
-        self,
-        random: np.random.Generator,
-        inputs: Rows,
-        count: int,
-        sites: TrainingSites | None = None,
-    ) -> Latent:
+    def draw(self, random: Random, inputs: Rows, count: int, sites: TrainingSites = None) -> Latent:
         """Return the latent parameters of draws picked at random.
 
         They are the same for all roles, as these are dependent. No draw is picked again before
         every other one has been.
         """
-        return self._at(random, self._pick(random, count), inputs)
+        rounds = [random.permutation(self.count) for _ in range(1 + count // self.count)]
+        return self._at(random, np.concatenate(rounds)[:count], inputs)
 
-    def _pick(self, random: np.random.Generator, count: int) -> Int[np.ndarray, "K"]:
-        """Return which draws are taken."""
-        number = len(next(iter(self.draws.values())))
-        rounds = [random.permutation(number) for _ in range(1 + count // number)]
-        return np.concatenate(rounds)[:count]
-
-    def _at(
-        self, random: np.random.Generator, chosen: Int[np.ndarray, "K"], inputs: Rows
-    ) -> Latent:
+    def _at(self, random: Random, chosen: Int[np.ndarray, "K"], inputs: Rows) -> Latent:
         """Return the latent parameters of some draws. This engine knows no nuggets."""
         weights = {role: np.asarray(drawn)[chosen] for role, drawn in self.draws.items()}
         if not self.priors:
-            return self._functions(random, weights, inputs, {})
+            return self._functions(random, weights, inputs)
         found = []
         for k, draw in enumerate(chosen):
             priors = jax.tree.map(lambda a, draw=draw: np.asarray(a)[draw], self.priors)
             model = dataclasses.replace(self.model, priors=priors)
             own = {role: drawn[k : k + 1] for role, drawn in weights.items()}
             q = Posterior(model, self.inducing, {}, self.jitter)
-            found.append(q._functions(random, own, inputs, {}))
+            found.append(q._functions(random, own, inputs))
         return {role: np.concatenate([f[role] for f in found]) for role in self.model.priors}
 
 
@@ -322,7 +281,7 @@ class MixedPosterior(Posterior):
         """The number of design points."""
         return len(next(iter(self.priors.values())).mean)
 
-    def _parts(self, sites: TrainingSites | None) -> Iterator[tuple[Posterior, TrainingSites]]:
+    def _parts(self, sites: TrainingSites = None) -> Iterator[tuple[Posterior, TrainingSites]]:
         """Yield the posterior at every point, and its sites."""
         for k in range(self.count):
             trees = self.priors, self.mixed_weights, dict(sites or {})
@@ -330,21 +289,15 @@ class MixedPosterior(Posterior):
             model = dataclasses.replace(self.model, priors=priors)
             yield Posterior(model, self.inducing, weights, self.jitter), own
 
-    def latent(
-        self, inputs: Rows, sites: TrainingSites | None = None, cavity: bool = False
-    ) -> tuple[Latent, Latent]:
+    def latent(self, inputs: Rows, sites: TrainingSites = None, cavity: bool = False) -> LatentPair:
         """Return means and variances of the mixture, by the laws of total mean and variance."""
         return _mixed([q.latent(inputs, own, cavity) for q, own in self._parts(sites)])
 
-    def components(
-        self, role: str, inputs: Rows
-    ) -> tuple[Float[np.ndarray, "Q N O"], Float[np.ndarray, "Q N O"]]:
+    def components(self, role: str, inputs: Rows) -> tuple[Float[np.ndarray, "Q N O"], ...]:
         """Return means and variances of each kernel's share of gamma - m."""
-        return _mixed([q.components(role, inputs) for q, _ in self._parts(None)])
+        return _mixed([q.components(role, inputs) for q, _ in self._parts()])
 
-    def nodes(
-        self, inputs: Rows, sites: TrainingSites | None = None
-    ) -> tuple[Latent, Float[np.ndarray, "S"]]:
+    def nodes(self, inputs: Rows, sites: TrainingSites = None) -> Nodes:
         """Return the nodes of all points: few of each, but at other places."""
         varying = tuple(lmc.varies for lmc in self.model.priors.values())
         evenly = any(lmc.nugget is not None for lmc in self.model.priors.values())
@@ -354,13 +307,7 @@ class MixedPosterior(Posterior):
         values = {role: np.concatenate([f[role] for f in found]) for role in self.model.priors}
         return values, mass.reshape(-1) / self.count
 
-    def draw(
-        self,
-        random: np.random.Generator,
-        inputs: Rows,
-        count: int,
-        sites: TrainingSites | None = None,
-    ) -> Latent:
+    def draw(self, random: Random, inputs: Rows, count: int, sites: TrainingSites = None) -> Latent:
         """Draw the latent parameters jointly: of every point equally many, in random order."""
         each = -(-count // self.count)
         order = random.permutation(self.count * each)[:count]

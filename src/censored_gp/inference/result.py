@@ -129,27 +129,22 @@ class Task:
     @property
     def periodic(self) -> bool:
         """Whether any kernel is periodic."""
-        return any(_is_periodic(k) for lmc in self.model.priors.values() for k in lmc.kernels)
+        kernels = [kernel for lmc in self.model.priors.values() for kernel in lmc.kernels]
+        return any(hasattr(kernel, "period") for kernel in kernels)
 
     def starts(self, factors: tuple[float, ...]) -> list[Model]:
         """Return the model with the lengthscales of its non-periodic kernels times each factor.
 
         Periodic kernels start at the spacing of the data, which is as short as it can be.
         """
-        if not self.explore:
-            return [self.model]
-        return [
-            self.with_priors({r: _scaled(lmc, f) for r, lmc in self.model.priors.items()})
-            for f in factors
-        ]
 
+        def scaled(lmc: LMC, factor: float) -> LMC:
+            kernels = (
+                kernel if hasattr(kernel, "period") else scale_lengthscales(kernel, factor)
+                for kernel in lmc.kernels
+            )
+            return dataclasses.replace(lmc, kernels=tuple(kernels))
 
-def _scaled(lmc: LMC, factor: float) -> LMC:
-    """Return a role with the lengthscales of its non-periodic kernels multiplied."""
-    kernels = tuple(k if _is_periodic(k) else scale_lengthscales(k, factor) for k in lmc.kernels)
-    return dataclasses.replace(lmc, kernels=kernels)
-
-
-def _is_periodic(kernel: object) -> bool:
-    """Whether a kernel has a period, and so starts at the spacing of the data."""
-    return hasattr(kernel, "period")
+        priors = self.model.priors.items()
+        some = [{role: scaled(lmc, factor) for role, lmc in priors} for factor in factors]
+        return list(map(self.with_priors, some)) if self.explore else [self.model]

@@ -77,9 +77,9 @@ class Sites(NamedTuple):
         return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
 
 
-TrainingSites = Mapping[str, Sites]
-"""Sites of the training cells, by role. Only roles with a nugget need them, as noise of one row is
-not in the features. Empty for new inputs."""
+TrainingSites = Mapping[str, Sites] | None
+"""Sites of the training cells, of the roles with a nugget: noise of one row is not in the features.
+Empty or None for new inputs."""
 
 
 class Weights(NamedTuple):

@@ -6,8 +6,9 @@ parameter function gamma_{d,j} has at the N training rows the distribution of Eq
 
     q(gamma_{d,j}) = N(mu, S),      S = (A T)(A T)',      mu = m + A nu,
 
-with T lower triangular, and A the Cholesky factor of its own prior covariance (``whitened``; so A T
-is the Cholesky factor of S) or A = I. The divergence is from the joint prior of all outputs of a
+with T lower triangular and A the Cholesky factor of its own prior covariance, so that A T is the
+Cholesky factor of S. (The published code moves A T itself, the same family, and hardly converges
+where rows are close to each other.) The divergence is from the joint prior of all outputs of a
 role, N(m, K) with K of Eq. (5): summed output by output, as the paper prints it, it would know
 nothing of their coupling.
 """
@@ -26,21 +27,13 @@ from jaxtyping import Array, Float, Key
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import Nodes, Roles, Terms, elbo, log_likelihood_at, quadrature
-from censored_gp.inference.posterior import Latent, Posterior, flat
+from censored_gp.inference.posterior import Latent, Posterior
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.inference.sites import Weights
 from censored_gp.model.compilation import blas_threads_for, compiled_to_run_long
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky, inverse_of_product, solve_lower
-from censored_gp.model.lmc import (
-    LMC,
-    Geometry,
-    covariance,
-    from_free,
-    geometry,
-    mean_variance,
-    to_free,
-)
+from censored_gp.model.lmc import LMC, covariance, flat, from_free, geometry, mean_variance, to_free
 from censored_gp.model.model import choose_inducing
 
 JITTERS = (1e-6, 1e-5, 1e-4)
@@ -93,49 +86,29 @@ def triangular(factor: Float[Array, "B G P P"]) -> Float[Array, "B G P P"]:
     return jnp.tril(factor, -1) + diagonal[..., None] * jnp.eye(factor.shape[-1])
 
 
-def gaussians(values: Values, joint: Float[Array, "B GP GP"], whitened: bool) -> Gaussians:
+def gaussians(values: Values, joint: Float[Array, "B GP GP"]) -> Gaussians:
     """Return q over the function values, less their mean m, and KL(q || N(m, K)), K = ``joint``.
 
-    That is (|C^-1 F|^2 + |C^-1 (mu - m)|^2 - D N) / 2 + log|C| - log|F| with C C' = K.
+    That is (|C^-1 F|^2 + |C^-1 (mu - m)|^2 - D N) / 2 + log|C| - log|F| with C C' = K, F = A T.
     """
-    shift, factor = values.location, triangular(values.factor)
-    log_factor = jnp.diagonal(values.factor, axis1=2, axis2=3).sum()
-    if whitened:
-        prior = cholesky(separate(joint, shift.shape[1]))
-        nu, own = shift, factor
-        shift, factor = jnp.einsum("bgpq,bgq->bgp", prior, nu), prior @ own
-        if shift.shape[1] == 1:
-            # The prior's own factor cancels: KL(N(nu, T T') || N(0, I)).
-            whole = jnp.sum(own**2) + jnp.sum(nu**2) - nu.size
-            return Gaussians(shift, factor, 0.5 * whole - log_factor)
-        log_factor = log_factor + _log_diagonal(prior)
+    nu, own = values.location, triangular(values.factor)
+    log_own = jnp.diagonal(values.factor, axis1=2, axis2=3).sum()
+    prior = cholesky(separate(joint, nu.shape[1]))
+    shift, factor = jnp.einsum("bgpq,bgq->bgp", prior, nu), prior @ own
+    if nu.shape[1] == 1:
+        # The prior's own factor cancels: KL(N(nu, T T') || N(0, I)).
+        whole = jnp.sum(own**2) + jnp.sum(nu**2) - nu.size
+        return Gaussians(shift, factor, 0.5 * whole - log_own)
     root = cholesky(joint)
     both = jnp.concatenate([together(factor), shift.reshape(len(root), -1, 1)], axis=2)
-    whole = jnp.sum(solve_lower(root, both) ** 2) - shift.size
-    return Gaussians(shift, factor, 0.5 * whole + _log_diagonal(root) - log_factor)
+    whole = jnp.sum(solve_lower(root, both) ** 2) - nu.size
+    log_ratio = _log_diagonal(root) - _log_diagonal(prior) - log_own
+    return Gaussians(shift, factor, 0.5 * whole + log_ratio)
 
 
 def _log_diagonal(factor: Float[Array, "... P P"]) -> Float[Array, ""]:
     """Return half the log determinant of all the matrices factorised."""
     return jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)))
-
-
-def weights_of_values(q: Gaussians, shape: Geometry, noise: Float[Array, "B"]) -> Weights:
-    """Return q(v) = int p(v | gamma) q(gamma) dgamma: Eq. (9), (10), (15) for all inputs at once.
-
-    With gamma = m + Psi v + e, e ~ N(0, s), and P = I + Psi' Psi / s, the weights given gamma are
-    N(G (gamma - m), P^-1), G = P^-1 Psi' / s; under q they are N(G (mu - m), P^-1 + G S G').
-    """
-    blocks, outputs, rank, size = shape.loading.shape
-    psi = jnp.einsum("bnm,bdrm->bdnrm", shape.phi, shape.loading)
-    psi = psi.reshape(blocks, outputs * shape.phi.shape[1], rank * size)
-    left_out = jnp.swapaxes(shape.left_out, 1, 2).reshape(psi.shape[:2])
-    scaled = jnp.swapaxes(psi / (left_out + noise[:, None])[..., None], 1, 2)
-    conditional = inverse_of_product(cholesky(scaled @ psi + jnp.eye(psi.shape[2])))
-    gain = conditional @ scaled
-    mean = jnp.einsum("bwp,bp->bw", gain, q.shift.reshape(len(psi), -1))
-    spread = gain @ together(q.factor)
-    return Weights(mean, conditional + spread @ jnp.swapaxes(spread, 1, 2))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,9 +127,6 @@ class SVISettings:
         Inputs and outputs (in model units) whose log density is the score; else it is the bound.
     stacked
         One q over all outputs of a role, instead of one for each.
-    whitened
-        Whether q is parameterised relative to the prior: the same family, far better conditioned.
-        The published code does without, and hardly converges where rows are close to each other.
     learn
         Whether the hyper-parameters move.
     """
@@ -169,7 +139,6 @@ class SVISettings:
     tolerance: float = 0.01
     validation: tuple[Float[np.ndarray, "V C"], Observations] | None = None
     stacked: bool = False
-    whitened: bool = True
     learn: bool = True
     seed: int = 0
 
@@ -182,18 +151,16 @@ class Parameters(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What all steps share: inputs, cells, jitter, and how q is parameterised."""
+    """What all steps share: inputs, cells and jitter."""
 
     inputs: Float[Array, "N C"]
     terms: tuple[Terms, ...]
     jitter: Float[Array, ""]
-    whitened: bool
 
     def gaussians(self, free: LMC, values: Values) -> tuple[LMC, Gaussians]:
         """Return a role's hyper-parameters and its q over the function values."""
         lmc = from_free(free)
-        joint = covariance(lmc, self.inputs, self.jitter)
-        return lmc, gaussians(values, joint, self.whitened)
+        return lmc, gaussians(values, covariance(lmc, self.inputs, self.jitter))
 
 
 def moments(parameters: Parameters, shared: Shared) -> tuple[Latent, Latent, Float[Array, ""]]:
@@ -238,10 +205,6 @@ def bound(
     return elbo(shared.terms, mean, variance, nodes, divergence)
 
 
-Choices = tuple[Float[Array, ""], int, bool]
-"""The learning rate, the number of samples, and whether the hyper-parameters move."""
-
-
 def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransformation:
     """Return RMSprop, with the memory of the published code."""
     return optax.rmsprop(learning_rate, decay=0.99)
@@ -249,10 +212,15 @@ def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransfor
 
 @compiled_to_run_long
 def take_step(
-    parameters: Parameters, memory: Any, key: Key[Array, ""], shared: Shared, choices: Choices
+    parameters: Parameters,
+    memory: Any,
+    key: Key[Array, ""],
+    shared: Shared,
+    learning_rate: Float[Array, ""],
+    count: int,
+    learn: bool,
 ) -> tuple[Parameters, Any, Float[Array, ""]]:
     """Take one gradient step; return the parameters, RMSprop's state and the bound before it."""
-    learning_rate, count, learn = choices
     value, slope = jax.value_and_grad(bound)(parameters, shared, key, count)
     if not learn:
         slope = slope._replace(free=jax.tree.map(jnp.zeros_like, slope.free))
@@ -262,12 +230,27 @@ def take_step(
 
 
 @compiled_to_run_long
-def _weights(free: LMC, values: Values, inducing: InducingInputs, shared: Shared) -> Weights:
-    """Return q(v) of one role from its q over function values."""
+def weights_of_values(
+    free: LMC, values: Values, inducing: InducingInputs, shared: Shared
+) -> Weights:
+    """Return q(v) = int p(v | gamma) q(gamma) dgamma of one role: Eq. (9), (10), (15).
+
+    With gamma = m + Psi v + e, e ~ N(0, s), and P = I + Psi' Psi / s, the weights given gamma are
+    N(G (gamma - m), P^-1), G = P^-1 Psi' / s; under q they are N(G (mu - m), P^-1 + G S G').
+    """
     lmc, q = shared.gaussians(free, values)
     shape = geometry(lmc, inducing, shared.inputs, jnp.asarray(FEATURE_JITTER))
-    joint = covariance(lmc, shared.inputs, 0.0)
-    return weights_of_values(q, shape, jnp.multiply(shared.jitter, mean_variance(joint)))
+    noise = shared.jitter * mean_variance(covariance(lmc, shared.inputs, 0.0))
+    blocks, outputs, rank, size = shape.loading.shape
+    psi = jnp.einsum("bnm,bdrm->bdnrm", shape.phi, shape.loading)
+    psi = psi.reshape(blocks, outputs * shape.phi.shape[1], rank * size)
+    left_out = jnp.swapaxes(shape.left_out, 1, 2).reshape(psi.shape[:2])
+    scaled = jnp.swapaxes(psi / (left_out + noise[:, None])[..., None], 1, 2)
+    conditional = inverse_of_product(cholesky(scaled @ psi + jnp.eye(psi.shape[2])))
+    gain = conditional @ scaled
+    mean = jnp.einsum("bwp,bp->bw", gain, q.shift.reshape(len(psi), -1))
+    spread = gain @ together(q.factor)
+    return Weights(mean, conditional + spread @ jnp.swapaxes(spread, 1, 2))
 
 
 def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterior:
@@ -275,7 +258,7 @@ def to_posterior(task: Task, parameters: Parameters, shared: Shared) -> Posterio
     model = task.with_priors({role: from_free(free) for role, free in parameters.free.items()})
     inducing = choose_inducing(model, task.inputs, task.tolerance, len(task.inputs))
     weights = {
-        role: _weights(parameters.free[role], values, inducing[role], shared)
+        role: weights_of_values(parameters.free[role], values, inducing[role], shared)
         for role, values in parameters.values.items()
     }
     posterior = Posterior(model, inducing, weights, np.asarray(FEATURE_JITTER))
@@ -296,34 +279,24 @@ def held_out_score(
     return total
 
 
-@compiled_to_run_long
-def starting_values(lmc: LMC, shared: Shared, groups: int) -> Values:
-    """Return q of one role, equal to the prior of each of the groups."""
-    joint = covariance(lmc, shared.inputs, shared.jitter)
-    points = joint.shape[1] // groups
-    location = jnp.zeros((len(joint), groups, points))
-    if shared.whitened:
-        return Values(location, jnp.zeros((*location.shape, points)))
-    factor, diagonal = cholesky(separate(joint, groups)), np.arange(points)
-    logs = jnp.log(jnp.diagonal(factor, axis1=2, axis2=3))
-    return Values(location, factor.at[..., diagonal, diagonal].set(logs))
-
-
 class Run:
     """One run of the engine at a given jitter, which starts with q at the prior."""
 
     def __init__(self, task: Task, settings: SVISettings, jitter: float) -> None:
         self.task, self.settings = task, settings
         inputs, own = jnp.asarray(task.inputs), jnp.asarray(jitter)
-        self.shared = Shared(inputs, task.terms, own, settings.whitened)
+        self.shared = Shared(inputs, task.terms, own)
         self.key, self.score_key = jax.random.split(jax.random.key(settings.seed))
         self.trace: list[float] = []
         self.scores: list[float] = []
         priors, values = task.model.priors, {}
         for role, lmc in priors.items():
             if lmc.varies:
-                groups = 1 if settings.stacked else lmc.mean.shape[1]
-                values[role] = starting_values(lmc, self.shared, groups)
+                blocks, outputs = lmc.mean.shape
+                groups = 1 if settings.stacked else outputs
+                points = outputs // groups * len(inputs)
+                shape = blocks, groups, points
+                values[role] = Values(np.zeros(shape), np.zeros((*shape, points)))
         start = Parameters({role: to_free(lmc) for role, lmc in priors.items()}, values)
         self.best = self.parameters = jax.tree.map(jnp.asarray, start)
         self.memory: Any = compiled_to_run_long(optimiser(1.0).init)(cast(Any, self.parameters))
@@ -335,7 +308,7 @@ class Run:
         try:
             for iteration in range(1, most + 1):
                 self.key, own = jax.random.split(self.key)
-                now = self.parameters, self.memory, own, self.shared, choices
+                now = self.parameters, self.memory, own, self.shared, *choices
                 self.parameters, self.memory, value = take_step(*now)
                 self.trace.append(float(value))
                 if not np.isfinite(self.trace[-1]):

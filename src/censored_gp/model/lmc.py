@@ -31,8 +31,6 @@ from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, solve_lower
 
-Where = tuple[InducingInputs, Inputs, Scalar]
-"""The inducing inputs of a role, the inputs of some rows, and the jitter."""
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
 
 
@@ -175,48 +173,6 @@ def kernel_blocks(
     return gram, jnp.where(mask[:, None], cross, 0.0), kernel.diagonal(inputs)
 
 
-def _block_features(
-    kernels: tuple[Kernel, ...], inducing: InducingInputs, inputs: Inputs, jitter: Scalar
-) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
-    """Return phi(x) = L^-1 k(Z, x) and k_q(x, x) - |phi_q(x)|^2 for the kernels of one block.
-
-    The kernels are factorised as one block-diagonal matrix: a single Cholesky factor to compile
-    and to differentiate, whatever their number.
-    """
-    pairs = zip(kernels, inducing, strict=True)
-    parts = (kernel_blocks(k, z, inputs, jitter) for k, z in pairs)
-    grams, crosses, diagonals = zip(*parts, strict=True)
-    factor = cholesky(jax.scipy.linalg.block_diag(*grams))
-    phi = solve_lower(factor, jnp.concatenate(crosses)).T
-    ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
-    explained = [jnp.sum(part**2, axis=1) for part in jnp.split(phi, ends, axis=1)]
-    rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]
-    return phi, jnp.stack(rest, axis=1)
-
-
-class Features(NamedTuple):
-    """Features phi(x) of a set of inputs, for each of B blocks.
-
-    Attributes
-    ----------
-    phi
-        Features of all kernels side by side, M = sum of the M_q.
-    rest
-        Prior variance of each kernel that its features leave out.
-    """
-
-    phi: Float[Array, "B N M"]
-    rest: Float[Array, "B N Q"]
-
-
-def features(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Features:
-    """Compute the features of every kernel of a role, block by block."""
-    # A kernel such as White has no leaves to tell the number of blocks by.
-    axes, blocks = (eqx.if_array(0), None, None, None), lmc.mean.shape[0]
-    of_blocks = eqx.filter_vmap(_block_features, in_axes=axes, axis_size=blocks)
-    return Features(*of_blocks(lmc.kernels, inducing, inputs, jitter))
-
-
 def loadings(lmc: LMC, inducing: InducingInputs) -> Float[Array, "B D R M"]:
     """Repeat the coefficients a_{d,q,i} over the features: gamma_d = m_d + sum loading phi v.
 
@@ -233,6 +189,8 @@ class Geometry(NamedTuple):
 
     Attributes
     ----------
+    phi
+        Features of all kernels side by side, M = sum of the M_q.
     left_out
         Variance of e.
     nugget
@@ -245,10 +203,40 @@ class Geometry(NamedTuple):
     left_out: Float[Array, "B N D"]
     nugget: Float[Array, "B N D"] | None = None
 
+    def functions(self, weights: Float[AnyArray, "B W"]) -> Float[Array, "B N D"]:
+        """Return m + Psi v for given weights v."""
+        blocks, _, rank, size = self.loading.shape
+        by_rank = weights.reshape(blocks, rank, size)
+        drawn = jnp.einsum("bnm,bdrm,brm->bnd", self.phi, self.loading, by_rank)
+        return drawn + self.mean[:, None]
+
 
 def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Geometry:
-    """Compute features, loadings and variances of a role that varies."""
-    phi, rest = features(lmc, inducing, inputs, jitter)
+    """Compute features phi(x) = L^-1 k(Z, x), loadings and variances of a role that varies.
+
+    The kernels of a block are factorised as one block-diagonal matrix: a single Cholesky factor to
+    compile and to differentiate, whatever their number.
+    """
+    ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
+
+    def block(kernels: tuple[Kernel, ...]) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
+        pairs = zip(kernels, inducing, strict=True)
+        parts = (kernel_blocks(kernel, z, inputs, jitter) for kernel, z in pairs)
+        grams, crosses, diagonals = zip(*parts, strict=True)
+        factor = cholesky(jax.scipy.linalg.block_diag(*grams))
+        phi = solve_lower(factor, jnp.concatenate(crosses)).T
+        explained = [jnp.sum(part**2, axis=1) for part in jnp.split(phi, ends, axis=1)]
+        rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]
+        return phi, jnp.stack(rest, axis=1)
+
+    # A kernel such as White has no leaves to tell the number of blocks by.
+    of_blocks = eqx.filter_vmap(block, in_axes=eqx.if_array(0), axis_size=len(lmc.mean))
+    phi, rest = of_blocks(lmc.kernels)
     left_out = jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
     return Geometry(phi, loadings(lmc, inducing), jnp.asarray(lmc.mean), left_out, nugget)
+
+
+def flat(by_block: Float[AnyArray, "B N D"]) -> Float[Array, "N O"]:
+    """Put the outputs of all blocks of a role side by side."""
+    return jnp.moveaxis(by_block, 0, 1).reshape(by_block.shape[1], -1)

@@ -29,7 +29,7 @@ from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import Rows, float64
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
-from censored_gp.model.lmc import LMC, features, loadings, scale_lengthscales
+from censored_gp.model.lmc import LMC, flat, geometry, scale_lengthscales
 
 Latent = dict[str, Any]
 """Latent values by role, the outputs of all blocks side by side."""
@@ -171,7 +171,16 @@ def generate(
     latent = {}
     for role, lmc in model.priors.items():
         latent_key, own_key = jax.random.split(latent_key)
-        latent[role] = _draw_role(own_key, lmc, inducing[role], inputs, jitter)
+        if not lmc.varies:
+            latent[role] = jnp.asarray(lmc.constant(len(inputs)))
+            continue
+        shape = geometry(lmc, inducing[role], jnp.asarray(inputs), jnp.asarray(jitter))
+        blocks, _, rank, size = shape.loading.shape
+        drawn = shape.functions(jax.random.normal(own_key, (blocks, rank, size)))
+        if shape.nugget is not None:
+            own = jax.random.normal(jax.random.fold_in(own_key, 1), drawn.shape)
+            drawn = drawn + jnp.sqrt(shape.nugget) * own
+        latent[role] = flat(drawn)
     return latent, draw_outputs(output_key, model, latent)
 
 
@@ -179,22 +188,6 @@ def generate(
 def prior_draw(model: Model, inputs: Rows, seed: int) -> Float[np.ndarray, "N D"]:
     """Draw outputs by :func:`generate`, in model units."""
     return np.asarray(generate(jax.random.key(seed), model, inputs)[1])
-
-
-def _draw_role(
-    key: Key[Array, ""], lmc: LMC, inducing: InducingInputs, inputs: Rows, jitter: float
-) -> Float[Array, "N D"]:
-    """Draw the parameter functions of one role at the inputs."""
-    if not lmc.varies:
-        return jnp.asarray(lmc.constant(len(inputs)))
-    phi, _ = features(lmc, inducing, jnp.asarray(inputs), jnp.asarray(jitter))
-    loading = loadings(lmc, inducing)
-    weights = jax.random.normal(key, (loading.shape[0], *loading.shape[2:]))
-    drawn = lmc.mean[:, None] + jnp.einsum("bnm,bdrm,brm->bnd", phi, loading, weights)
-    if lmc.nugget is not None:
-        own = jax.random.normal(jax.random.fold_in(key, 1), drawn.shape)
-        drawn = drawn + jnp.sqrt(lmc.nugget.variance(inputs)) * own
-    return jnp.moveaxis(drawn, 0, 1).reshape(len(inputs), -1)
 
 
 def output_parameters(
