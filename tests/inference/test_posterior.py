@@ -34,7 +34,8 @@ def fitted():
 
 def as_drawn(posterior, count=COUNT):
     """The same posterior kept as draws of the weights."""
-    draws = posterior._draw_weights(np.random.default_rng(1), count)
+    rng, q = np.random.default_rng(1), posterior.weights["mean"]
+    draws = {"mean": rng.multivariate_normal(q.mean[0], q.covariance[0], count)[:, None]}
     fields = (posterior.model, posterior.inducing, posterior.weights, posterior.jitter)
     return DrawnPosterior(*fields, draws=draws)
 
@@ -127,16 +128,23 @@ def test_the_nugget_of_a_new_row_is_not_that_of_the_same_inputs_in_training():
     np.testing.assert_allclose(known["mean"][:, 0], new["mean"][:, 0])
 
 
+class Picked(DrawnPosterior):
+    """Tells which draws were picked."""
+
+    def _at(self, random, chosen, inputs):
+        return chosen
+
+
 @pytest.fixture(scope="module")
 def chains():
     """Six hundred draws, one chain after the other."""
     nothing: Any = None
     draws: Any = {"mean": np.arange(600.0).reshape(600, 1, 1)}
-    return DrawnPosterior(nothing, {}, {}, np.zeros(()), draws=draws)
+    return Picked(nothing, {}, {}, np.zeros(()), draws=draws)
 
 
 def pick(posterior, seed, count):
-    return posterior._pick(np.random.default_rng(seed), count)
+    return posterior.draw(np.random.default_rng(seed), NEW, count)
 
 
 def test_draws_are_picked_evenly_from_all_chains(chains):

@@ -54,8 +54,8 @@ def test_divergence_is_from_the_joint_prior(groups):
     """Whether q is one Gaussian or factorised over outputs: never from each output's own prior."""
     task = coupled()
     lmc, rows = task.model.priors["mean"], len(task.inputs)
-    joint = covariance(lmc, jnp.asarray(task.inputs), JITTER)
-    q = gaussians(some_values(1, groups, 2 * rows // groups), joint)
+    joint = eqx.filter_jit(covariance)(lmc, task.inputs, JITTER)
+    q = eqx.filter_jit(gaussians)(some_values(1, groups, 2 * rows // groups), joint)
     spread = np.asarray(together(q.factor))[0]
     own = dense.Normal(np.ravel(q.shift), spread @ spread.T)
     prior = dense.Normal(np.zeros(2 * rows), np.asarray(joint)[0])
@@ -65,11 +65,11 @@ def test_divergence_is_from_the_joint_prior(groups):
 
 def test_q_starts_at_the_prior_of_every_output():
     task = coupled()
-    joint = covariance(task.model.priors["mean"], jnp.asarray(task.inputs), JITTER)
+    joint = eqx.filter_jit(covariance)(task.model.priors["mean"], task.inputs, JITTER)
 
     def start(stacked):
         run = svi.Run(task, SVISettings(stacked=stacked), JITTER)
-        return gaussians(run.parameters.values["mean"], joint)
+        return eqx.filter_jit(gaussians)(run.parameters.values["mean"], joint)
 
     q = start(stacked=False)
     assert not np.any(q.shift)

@@ -124,9 +124,9 @@ def test_a_kernel_that_is_zero_at_its_inducing_inputs_leaves_all_of_it_out():
     lmc = LMC((Linear(np.ones(1)),), (np.ones((1, 1, 1)),), np.zeros((1, 1)), (0,))
     inducing = (Inducing.padded(greedy_inducing(Linear(1.0), np.zeros((9, 1)), 1e-3, 256)),)
     new = np.array([[0.0], [2.0]])
-    phi, rest = eqx.filter_jit(features)(lmc, inducing, new, JITTER)
-    np.testing.assert_array_equal(phi, 0.0)
-    np.testing.assert_allclose(rest.ravel(), [0.0, 4.0])
+    shape = eqx.filter_jit(geometry)(lmc, inducing, new, JITTER)
+    np.testing.assert_array_equal(shape.phi, 0.0)
+    np.testing.assert_allclose(shape.left_out.ravel(), [0.0, 4.0])
     product = Linear(1.0, columns=0) * RBF(1.0, columns=1)
     rows = np.stack([np.zeros(300), np.arange(300.0)], axis=1)
     assert len(greedy_inducing(product, rows, 1e-3, 256)) == 1

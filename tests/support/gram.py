@@ -11,12 +11,14 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from censored_gp.inference.elbo import elbo, quadrature
+from censored_gp.inference.elbo import cell_slopes
 from censored_gp.inference.sites import Moments, Sites, Weights
 from censored_gp.model.linalg import cholesky, inverse_of_product
 from censored_gp.model.lmc import Geometry, flat, from_free, geometry
+from support.quick import quick
 
 
 class Dense(NamedTuple):
@@ -34,22 +36,19 @@ def evaluate(free, sites, problem, jitter):
     for role, lmc in free.items():
         if lmc.varies:
             where = problem.inducing[role], jnp.asarray(problem.inputs), jitter
-            divergence, states[role] = jax.jit(role_state)(lmc, sites[role], where)
+            divergence, states[role] = quick(role_state)(lmc, sites[role], where)
             bound = bound - divergence
             mean[role], variance[role] = states[role][1:3]
         else:
             mean[role] = lmc.constant(len(problem.inputs))
             variance[role] = jnp.ones_like(mean[role])
-    nodes = quadrature({role: role in states for role in free})
-
-    def total(mean, variance):
-        return elbo(problem.terms, mean, variance, nodes, -bound)
-
-    value, (d_mean, d_variance) = jax.jit(jax.value_and_grad(total, (0, 1)))(mean, variance)
+    # The expectation has twins of its own.
+    rows, latent = slice(0, len(problem.inputs)), jax.tree.map(np.asarray, (mean, variance))
+    value, by_role = cell_slopes(problem.terms, rows, *latent, tuple(states))
     gradient, target = {}, {}
     for role, lmc in free.items():
         blocks = lmc.mean.shape[0]
-        slopes = blocked(d_mean[role], blocks), blocked(d_variance[role], blocks)
+        slopes = [blocked(slope, blocks) for slope in by_role[role]]
         if role in states:
             _, centre, _, cotangent, pull = states[role]
             gradient[role] = pull(cotangent._replace(left_out=slopes[1]))[0]
@@ -59,7 +58,7 @@ def evaluate(free, sites, problem, jitter):
             zeros = jax.tree.map(jnp.zeros_like, lmc)
             gradient[role] = eqx.tree_at(lambda m: m.mean, zeros, jnp.sum(slopes[0], axis=1))
     weights = {role: state[0] for role, state in states.items()}
-    return Dense(float(value), gradient, target, weights)
+    return Dense(float(value + bound), gradient, target, weights)
 
 
 def role_state(free, sites, where):
