@@ -127,6 +127,44 @@ def papers_own(mu, alpha):
     return 1 / alpha, odds / (1 + odds), 1 / (1 + odds)
 
 
+def jumps(mean, phi, p):
+    """How many amounts a Tweedie variable is the sum of, and their shape and scale."""
+    return mean ** (2 - p) / (phi * (2 - p)), (2 - p) / (p - 1), phi * (p - 1) * mean ** (p - 1)
+
+
+def likely_jumps(y, rate, shape, scale):
+    """Every number of amounts that matters for the density and for the tails at y."""
+    likeliest = (rate * (y / scale / shape) ** shape) ** (1 / (1 + shape))
+    low, high = min(rate, likeliest), max(rate, likeliest)
+    first = max(1, int(low - 14 * mp.sqrt(low)))
+    return range(first, int(high + 14 * mp.sqrt(high)) + 60)
+
+
+def tweedie_density(y, *theta):
+    rate, shape, scale = jumps(*theta)
+    if y == 0:
+        return -rate
+    numbers = likely_jumps(y, rate, shape, scale)
+    log_z = mp.log(rate) + shape * mp.log(y / scale)
+    logs = [j * log_z - mp.loggamma(j + 1) - mp.loggamma(j * shape) for j in numbers]
+    return mp.log(mp.fsum(map(mp.exp, logs))) - rate - y / scale - mp.log(y)
+
+
+@functools.cache
+def tweedie_tails(y, *theta):
+    rate, shape, scale = jumps(*theta)
+    if y == 0:
+        return -rate, mp.log(-mp.expm1(-rate))
+    lower, upper = mp.exp(-rate), mp.mpf(0)
+    for j in likely_jumps(y, rate, shape, scale):
+        below, above = gamma_tails(j * shape, y / scale)
+        number = j * mp.log(rate) - rate - mp.loggamma(j + 1)
+        lower, upper = lower + mp.exp(number + below), upper + mp.exp(number + above)
+    if lower < upper:
+        return mp.log(lower), mp.log1p(-lower)
+    return mp.log1p(-upper), mp.log(upper)
+
+
 class Case(NamedTuple):
     """A family's log density and log tails in mpmath, and where to look."""
 
@@ -181,6 +219,17 @@ CASES = {
             ((2.0, 3.0), [1e-100, 0.1, 2.1, 20.0, 460.0]),
             ((10.0, 50.0), [1e-5, 4.0, 9.9, 11.0, 30.0, 180.0]),
             ((1.0, 1e4), [0.68, 1.003, 1.4]),
+        ],
+    ),
+    "tweedie": Case(
+        tweedie_density,
+        tweedie_tails,
+        [
+            ((4.0, 2.0, 1.5), [0.0, 1e-100, 0.1, 4.0, 30.0, 900.0]),
+            ((0.05, 3.0, 1.3), [0.0, 1e-3, 1.0, 20.0]),
+            ((2.0, 0.1, 1.1), [0.0, 0.02, 0.5, 2.1, 9.0]),
+            ((20.0, 0.4, 1.6), [0.0, 1.0, 19.0, 25.0, 150.0]),
+            ((1.0, 1.5, 1.9), [0.0, 1e-60, 0.3, 40.0]),
         ],
     ),
     "exponential": Case(
@@ -248,6 +297,7 @@ def intervals_at(family, theta, ys):
     one_sided = family == "paper_negative_binomial"  # its intervals are those of the other
     for i, y in enumerate(ys):
         widths = [1, 7, 40] if support.discrete else [1e-9 * (abs(y) or 1.0), 1e-3 * abs(y)]
+        widths = [] if support.atom and y == 0 else widths
         bounds = [(y, y), (y, INF), (-INF, y)]
         bounds += (
             [] if one_sided else [(y, end) for end in [y + w for w in widths] + ys[i + 1 : i + 2]]

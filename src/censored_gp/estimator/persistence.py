@@ -237,8 +237,10 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
 def _fields(value: Any) -> dict[str, Any]:
     """Return the arguments that an object can be made from."""
     if isinstance(value, Likelihood):
-        # A family is made from its links, by the names of its parameters.
-        return {p.name: link for p, link in zip(value.parameters, value.links, strict=True)}
+        # A family is made from its links, by the names of its parameters, and from what is fixed.
+        links = {p.name: link for p, link in zip(value.parameters, value.links, strict=True)}
+        fields = (f.name for f in dataclasses.fields(value) if f.init)
+        return {name: getattr(value, name) for name in fields} | links
     if isinstance(value, tuple):
         return value._asdict()  # pyright: ignore[reportAttributeAccessIssue]
     return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}

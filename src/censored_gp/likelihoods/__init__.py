@@ -1,8 +1,8 @@
 """Likelihoods of one datum given its parameters: p(y | theta), Eq. (2), (3), (11) and (16).
 
 `base` has the contract and its one evaluation of a cell, `Likelihood.log_likelihood`; `real`,
-`positive`, `unit` and `counts` have the families by support, `partial` counts of which a random
-share was observed, and `links` the maps from latent functions to parameters. `truncation`,
+`positive`, `compound`, `unit` and `counts` have the families by support, `partial` counts of which
+a random share was observed, and `links` the maps from latent functions to parameters. `truncation`,
 `quantiles` and `quadrature` are numerics that families share, `special` has tails in log space. A
 new family is one more class; defining it registers it. Import families, `Likelihood`, `Parameter`,
 supports, `FAMILIES` and `as_likelihood` from here, and special functions from the modules of
@@ -19,10 +19,19 @@ StudentT()
 """
 
 from censored_gp.likelihoods.base import FAMILIES, KINDS, Likelihood, Parameter, as_likelihood
+from censored_gp.likelihoods.compound import Tweedie
 from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
 from censored_gp.likelihoods.positive import Exponential, Gamma, LogNormal, Weibull
 from censored_gp.likelihoods.real import Gaussian, StudentT
-from censored_gp.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support
+from censored_gp.likelihoods.support import (
+    BINARY,
+    COUNTS,
+    NONNEGATIVE,
+    POSITIVE,
+    REAL,
+    UNIT,
+    Support,
+)
 from censored_gp.likelihoods.unit import Bernoulli, Beta
 
 __all__ = [
@@ -30,6 +39,7 @@ __all__ = [
     "COUNTS",
     "FAMILIES",
     "KINDS",
+    "NONNEGATIVE",
     "POSITIVE",
     "REAL",
     "UNIT",
@@ -46,6 +56,7 @@ __all__ = [
     "Poisson",
     "StudentT",
     "Support",
+    "Tweedie",
     "Weibull",
     "as_likelihood",
 ]

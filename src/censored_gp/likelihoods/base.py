@@ -118,7 +118,9 @@ class Likelihood(eqx.Module):
             raise TypeError(f"{cls.__name__} must define log_cdf, log_survival or log_tails.")
         if not register:
             return
-        roles = [parameter.role for parameter in getattr(cls, "parameters", ())]
+        given = getattr(cls, "parameters", ())
+        # A family whose objects differ in their parameters has a property.
+        roles = [] if isinstance(given, property) else [parameter.role for parameter in given]
         if len(set(roles)) < len(roles) or not set(roles) <= set(get_args(Role)):
             wanted = f"among {', '.join(get_args(Role))}, each once, got {', '.join(roles)}."
             raise TypeError(f"{cls.__name__}: the roles of parameters must be {wanted}")
@@ -282,7 +284,7 @@ class Likelihood(eqx.Module):
     def log_tails_anywhere(self, y: Batch, *theta: Batch) -> Pair:
         """Return (log P(Y <= y), log P(Y > y)) for any number y, in the support or not."""
         y = jnp.floor(y) if self.support.discrete else jnp.asarray(y)
-        under = y < self.support.lower if self.support.discrete else y <= self.support.lower
+        under = self.support.is_under(y)
         over = y >= self.support.upper
         cdf, survival = self.log_tails(jnp.where(under | over, self.support.inside[0], y), *theta)
         ends = ((cdf, -jnp.inf, 0.0), (survival, 0.0, -jnp.inf))

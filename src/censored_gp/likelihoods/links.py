@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from censored_gp.likelihoods.special.elementary import Batch, Numbers
-from censored_gp.likelihoods.support import ABOVE_ONE, POSITIVE, REAL, UNIT, Support
+from censored_gp.likelihoods.support import ABOVE_ONE, ONE_TO_TWO, POSITIVE, REAL, UNIT, Support
 
 
 class Link(eqx.Module):
@@ -110,7 +110,25 @@ class ExpAboveOne(Link):
         return jnp.log(jnp.asarray(theta) - 1.0)
 
 
-LINKS: dict[str, type[Link]] = {k.name: k for k in (Identity, Exp, Softplus, Logistic, ExpAboveOne)}
+class OneToTwo(Link):
+    """theta = 1.01 + 0.98 / (1 + exp(-f)), for the power of a Tweedie distribution."""
+
+    name = "one_to_two"
+    reach = ONE_TO_TWO
+
+    def __call__(self, f: Numbers) -> Batch:
+        """Return 1.01 + 0.98 / (1 + exp(-f))."""
+        return ONE_TO_TWO.lower + (ONE_TO_TWO.upper - ONE_TO_TWO.lower) * jax.nn.sigmoid(f)
+
+    def inverse(self, theta: Numbers) -> Batch:
+        """Return log((theta - 1.01) / (1.99 - theta))."""
+        theta = jnp.asarray(theta)
+        return jnp.log(theta - ONE_TO_TWO.lower) - jnp.log(ONE_TO_TWO.upper - theta)
+
+
+LINKS: dict[str, type[Link]] = {
+    k.name: k for k in (Identity, Exp, Softplus, Logistic, ExpAboveOne, OneToTwo)
+}
 """The links that can be asked for by name."""
 
 

@@ -99,6 +99,10 @@ def _invert_continuous(
     steps whatever its magnitude.
     """
     (log_tails, log_density), sign = curves, jnp.where(below, 1.0, -1.0)
+    at_atom = jnp.zeros_like(below)
+    if support.atom:
+        lower, upper = log_tails(jnp.full_like(target, support.lower))
+        at_atom = jnp.where(below, lower >= target, upper <= target)
 
     def step(state: tuple) -> tuple:
         count, low, high, y, last, before, _ = state
@@ -117,15 +121,16 @@ def _invert_continuous(
         # At the root the bracket is as narrow as rounding errors are wide: no step is of use there.
         near = jnp.abs(residual) <= SETTLED * (1.0 + jnp.abs(target))
         following = jnp.where(near & ~quick, y, following)
-        moved = ~near & (jnp.abs(following - y) > SETTLED * jnp.abs(y))
+        moved = ~near & ~at_atom & (jnp.abs(following - y) > SETTLED * jnp.abs(y))
         # After a bisection Newton's steps are trusted anew.
         own = jnp.where(quick, jnp.abs(following - y), jnp.inf)
         return count + 1, low, high, following, own, last, moved
 
     low, high = (jnp.full_like(target, end) for end in (support.lower, support.upper))
     endless = jnp.full_like(target, jnp.inf)
-    state = (0, low, high, start, endless, endless, jnp.ones_like(below))
-    return lax.while_loop(lambda s: (s[0] < MAXIMUM_STEPS) & jnp.any(s[6]), step, state)[3]
+    state = (0, low, high, start, endless, endless, ~at_atom)
+    found = lax.while_loop(lambda s: (s[0] < MAXIMUM_STEPS) & jnp.any(s[6]), step, state)[3]
+    return jnp.where(at_atom, support.lower, found)
 
 
 def _middle(low: Batch, high: Batch) -> Batch:

@@ -15,11 +15,14 @@ from jaxtyping import Bool, Float
 class Support:
     """The set of values a datum may take, from `lower` to `upper`.
 
-    A continuous support does not contain its ends; a discrete one is made of the whole numbers
-    between them, ends included. Bounds may be arrays of numpy or of JAX.
+    A continuous support does not contain its ends, but for a lower end with an atom; a discrete one
+    is made of the whole numbers between them, ends included. Bounds may be arrays of numpy or of
+    JAX.
 
     Attributes
     ----------
+    atom
+        Whether the lower end of a continuous support has a probability of its own.
     inside
         Two typical values, used in place of arguments that are not needed.
 
@@ -36,6 +39,7 @@ class Support:
     upper: float
     inside: tuple[float, float]
     discrete: bool = False
+    atom: bool = False
 
     def contains(self, values: Float[np.ndarray, "*#batch"]) -> Bool[np.ndarray, "*#batch"]:
         """Return which values a datum may take. Infinities and NaN it may not."""
@@ -55,7 +59,15 @@ class Support:
         nothing = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
         if self.discrete:
             return nothing | (upper < self.lower) | (lower > self.upper)
-        return nothing | (upper <= self.lower) | (lower >= self.upper)
+        return nothing | self.is_under(upper) | (lower >= self.upper)
+
+    def is_under(self, y: Any) -> Any:
+        """Return where nothing lies at or below y."""
+        return y < self.lower if self.discrete or self.atom else y <= self.lower
+
+    def has_mass(self, y: Any) -> Any:
+        """Return where y, a value of the support, has a probability rather than a density."""
+        return np.True_ if self.discrete else self.atom & (y == self.lower)
 
     def excludes(self, lower: Any, upper: Any) -> tuple[Any, Any]:
         """Return where the lower, and where the upper bound excludes any value at all."""
@@ -63,7 +75,7 @@ class Support:
 
     def just_below(self, y: Any) -> Any:
         """Return the largest value less than y, as far as probabilities go."""
-        return y - 1.0 if self.discrete else y
+        return y - 1.0 * self.has_mass(y)
 
     def nudge(self, values: Float[np.ndarray, "*#batch"]) -> Float[np.ndarray, "*#batch"]:
         """Return the values moved inside the open interval, by a little of their own scale."""
@@ -85,7 +97,9 @@ class Support:
 
 REAL = Support("any finite number", -np.inf, np.inf, (0.0, 1.0))
 POSITIVE = Support("a number greater than 0", 0.0, np.inf, (1.0, 2.0))
+NONNEGATIVE = Support("a number, 0 or more", 0.0, np.inf, (1.0, 2.0), atom=True)
 ABOVE_ONE = Support("a number greater than 1", 1.0, np.inf, (2.0, 5.0))
+ONE_TO_TWO = Support("a number between 1.01 and 1.99", 1.01, 1.99, (1.3, 1.7))
 UNIT = Support("a number strictly between 0 and 1", 0.0, 1.0, (0.25, 0.75))
 COUNTS = Support("a whole number, 0 or more", 0.0, np.inf, (1.0, 2.0), discrete=True)
 BINARY = Support("0 or 1", 0.0, 1.0, (0.0, 1.0), discrete=True)
