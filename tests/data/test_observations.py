@@ -13,14 +13,15 @@ from censored_gp import HMOCGP
 from censored_gp.data.observations import Observations, step_of, within_steps
 
 INF, NAN = np.inf, np.nan
-KINDS = ("exact", "right", "left", "interval", "missing")
+KINDS = ("exact", "right", "left", "interval", "partial", "missing")
 Y = np.array([[1.0, 10.0], [2.0, NAN], [3.0, 30.0]])
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
 @pytest.fixture
 def every_kind():
-    return between([2.0, 1.0, -INF, 1.0, -INF], [2.0, INF, 4.0, 4.0, INF])
+    ends = np.array([[2.0, 2.0], [1.0, INF], [-INF, 4.0], [1.0, 4.0], [2.0, 2.0], [-INF, INF]])
+    return Observations(*ends.T, exposure=[1.0, 1.0, 1.0, 1.0, 0.5, 1.0])
 
 
 def between(lower, upper, names=()):
@@ -34,12 +35,12 @@ def intervals(observations):
 
 def test_the_kinds_partition_the_cells(every_kind):
     masks = np.stack([getattr(every_kind, f"is_{kind}")[:, 0] for kind in KINDS])
-    np.testing.assert_array_equal(masks, np.eye(5, dtype=bool))
+    np.testing.assert_array_equal(masks, np.eye(6, dtype=bool))
     assert {k: v.tolist() for k, v in every_kind.counts().items()} == {k: [1] for k in KINDS}
 
 
 def test_values_are_the_value_the_bound_or_the_middle(every_kind):
-    np.testing.assert_array_equal(every_kind.values()[:, 0], [2.0, 1.0, 4.0, 2.5, NAN])
+    np.testing.assert_array_equal(every_kind.values()[:, 0], [2.0, 1.0, 4.0, 2.5, 2.0, NAN])
     huge = between([-1.5e308, 1e308], [1.5e308, 1.6e308])
     np.testing.assert_allclose(huge.values()[:, 0], [0.0, 1.3e308])
 
@@ -52,7 +53,7 @@ def test_bounds_are_float64_copies():
     assert intervals(observations) == [(1.0, 1.0), (2.0, 2.0)]
     with pytest.raises(dataclasses.FrozenInstanceError):
         observations.lower = lower
-    for array in (observations.lower, observations.upper, observations.is_share):
+    for array in (observations.lower, observations.upper, observations.exposure):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
@@ -255,8 +256,8 @@ def test_scikit_learn_makes_folds_of_them():
 
 def test_summary_is_words(every_kind):
     assert every_kind.summary() == (
-        "5 rows of 1 output\n  y: 1 exact, 1 at least a bound (right-censored), 1 at most a bound "
-        "(left-censored), 1 between two bounds, 1 missing"
+        "6 rows of 1 output\n  y: 1 exact, 1 at least a bound (right-censored), 1 at most a bound "
+        "(left-censored), 1 between two bounds, 1 seen for a part of the period, 1 missing"
     )
     assert repr(Observations.exact(Y)).startswith(
         "Observations: 3 rows of 2 outputs\n  y0: 3 exact"

@@ -53,7 +53,6 @@ def test_numbers_are_recognised_as_categories(values):
     np.testing.assert_array_equal(again, inputs)
 
 
-def test_a_share_needs_flags():
-    with pytest.raises(DataError) as caught:
-        read_training(FRAME, "a", time="t", side="share")
-    assert caught.value.argument == "side"
+def test_an_unknown_exposure_needs_flags():
+    with pytest.raises(DataError, match="without a flag"):
+        read_training(FRAME, "a", time="t", exposure="unknown")

@@ -27,6 +27,7 @@ from fuzz import strategies as own
 from fuzz.conftest import HOURS, refusing, table
 
 warnings.filterwarnings("ignore", module="hypothesis")
+BOUNDS = ("censored", "capacity", "lower", "upper", "exposure")
 
 
 def leaves(answer):
@@ -45,14 +46,14 @@ def leaves(answer):
     x=st.one_of(own.tables(), own.arrays()),
     y=st.one_of(st.none(), own.arrays(), own.tables(names=("a", "b"))),
     named=st.dictionaries(st.sampled_from(["outputs", "time", "inputs", "by"]), own.names),
-    bounds=st.dictionaries(st.sampled_from(["censored", "capacity", "lower", "upper"]), own.limits),
+    bounds=st.dictionaries(st.sampled_from(BOUNDS), own.limits),
     side=st.sampled_from(["right", "left", "share", "", None]),
     family=st.sampled_from([*FAMILIES, "unknown"]),
 )
 def test_frames(x, y, named, bounds, side, family):
     with refusing():
         every = dict.fromkeys(("outputs", "time", "inputs", "by")) | named
-        every |= dict.fromkeys(("censored", "capacity", "lower", "upper")) | bounds
+        every |= dict.fromkeys(BOUNDS) | bounds
         found = read_training(CensoredGP(family), x, y, side=side, **every)
         assert np.all(np.isfinite(found.inputs))
         assert len(found.inputs) == len(found.seen.lower) > 0

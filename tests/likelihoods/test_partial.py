@@ -13,7 +13,7 @@ from censored_gp.likelihoods import (
     PaperNegativeBinomial,
     Poisson,
 )
-from censored_gp.likelihoods.partial import PartialCount, knows_shares, log_share
+from censored_gp.likelihoods.partial import PartialCount, averages_exposure, log_share
 from censored_gp.likelihoods.special.beta import log_negative_binomial
 from support.quick import quick
 
@@ -73,7 +73,7 @@ def test_the_whole_is_weighed_by_how_likely_its_share_is(likelihood, theta):
         no_bound = jnp.full(3, INF)
         level = jnp.asarray(levels)[:, None]
         return (
-            given.log_likelihood(seen, no_bound, *theta, kind="share"),
+            given.log_likelihood(seen, no_bound, *theta, kind="unknown"),
             given.log_density(COUNTS, *theta),
             given.log_tails(COUNTS[:40], *theta),
             (given.mean(*theta), given.variance(*theta)),
@@ -120,8 +120,8 @@ def test_it_has_the_parameters_of_the_whole_and_is_no_family_to_choose():
 
 
 def test_counts_can_be_counted_in_part():
-    assert all(knows_shares(f()) for f in (Poisson, NegativeBinomial, PaperNegativeBinomial))
-    assert not knows_shares(Gaussian())
+    assert all(averages_exposure(f()) for f in (Poisson, NegativeBinomial))
+    assert not averages_exposure(Gaussian())
 
 
 def test_it_can_be_differentiated_far_out():

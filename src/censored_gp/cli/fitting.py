@@ -17,6 +17,7 @@ from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import did_you_mean, listed
 from censored_gp.data.files import File
 from censored_gp.data.layout import columns_used, inputs_table, located
+from censored_gp.data.observations import UNKNOWN, share_term
 from censored_gp.data.tables import Table
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import MODELS, load
@@ -27,7 +28,7 @@ MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
 SAVED = (
     *("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper"),
-    *("side", "likelihood", "model"),
+    *("exposure", "side", "likelihood", "model"),
 )
 """Options that a model file settles."""
 ROWS_AT_A_TIME = 2**16
@@ -211,7 +212,7 @@ def fit_arguments(given: FitOptions | FleetOptions, source: File) -> dict[str, A
         raise bad_option("--only", "it needs --by.")
     arguments = {
         name: _limits(f"--{name}", getattr(given, name), outputs, source)
-        for name in ("censored", "capacity", "lower", "upper")
+        for name in ("censored", "capacity", "lower", "upper", "exposure")
     }
     return arguments | {
         "outputs": outputs if given.by is None else outputs[0],
@@ -230,7 +231,7 @@ def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], lis
             f"{path} was fitted to arrays, whose columns have no names to look for in a table. Fit "
             "a table with --outputs and --time or --inputs."
         )
-    same = ("time", "by", "censored", "capacity", "lower", "upper", "side")
+    same = ("time", "by", "censored", "capacity", "lower", "upper", "exposure", "side")
     arguments = {name: getattr(layout, name) for name in same}
     arguments["inputs"] = list(layout.inputs) or None
     arguments["outputs"] = layout.value if layout.long else list(layout.outputs)
@@ -244,9 +245,13 @@ def _limits(option: str, given: Any, outputs: Sequence[str], source: File) -> An
     def read(text: str) -> str | float:
         if text in header:
             return text
+        if option == "--exposure" and (text == UNKNOWN or share_term(text, header)[0] in header):
+            return text
         with contextlib.suppress(ValueError):
             return float(text)
         accepted = "a column" if option == "--censored" else "a column or a number"
+        if option == "--exposure":
+            accepted = "a column, one over a number (minutes/60, 1-minutes/60), a number or unknown"
         there = f"{source.name} has {listed(header)}"
         raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
 

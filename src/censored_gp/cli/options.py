@@ -19,7 +19,7 @@ from censored_gp.cli.console import bad_option, explained
 
 ModelName = StrEnum("ModelName", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
 """The six models of the paper."""
-Side = StrEnum("Side", ["right", "left", "share"])
+Side = StrEnum("Side", ["right", "left"])
 """What a flag says of a value."""
 
 
@@ -64,9 +64,14 @@ OUTPUTS = option("NAMES", "Columns to model, as a,b; of a long table, the value 
 BY = option("NAME", "For a long table (a row per output and time): output column.")
 CENSORED = option("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g.")
 CAPACITY = option("LIMITS", "Largest observable value: number or column, or a=16,b=docks.")
+EXPOSURE = option(
+    "SHARES",
+    "Share of the period in which it was seen: column, or minutes/60, or 1-minutes_empty/60; "
+    "unknown, for flagged counts that stopped at some moment.",
+)
 SIDE = typer.Option(
-    help="Meaning of a flag: the truth is at least the value (right, the default), at most "
-    "the value (left), or only a random share of it was counted (share)."
+    help="Meaning of a flag: the truth is at least the value (right, the default) or at most "
+    "the value (left)."
 )
 FAMILY = "As negative_binomial, or a=poisson,b=gamma; gaussian by default."
 LIKELIHOOD = option("NAME", FAMILY, autocompletion=_likelihoods)
@@ -87,6 +92,7 @@ class ModelOptions:
     capacity: Annotated[Names, CAPACITY] = None
     lower: Annotated[Names, option("LIMITS", "Lower bounds: columns or numbers.")] = None
     upper: Annotated[Names, option("LIMITS", "Upper bounds: columns or numbers.")] = None
+    exposure: Annotated[Names, EXPOSURE] = None
     side: Annotated[Side | None, SIDE] = None
     likelihood: Annotated[Text, LIKELIHOOD] = None
     model: Annotated[ModelName | None, MODEL] = None

@@ -20,13 +20,20 @@ from jaxtyping import Float, Int
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.files import open_table
 from censored_gp.data.inputs import Columns
-from censored_gp.data.observations import Observations, Seen, column_names, from_cells
+from censored_gp.data.observations import (
+    UNKNOWN,
+    Observations,
+    Seen,
+    column_names,
+    from_cells,
+    share_term,
+)
 from censored_gp.data.tables import Table, aware_times, from_arrow, to_arrow
 from censored_gp.data.time import occurrence, to_utc
 
 Whole = Int[np.ndarray, " K"]
 
-GIVEN = ("censored", "capacity", "lower", "upper", "side")
+GIVEN = ("censored", "capacity", "lower", "upper", "exposure", "side")
 """Fields of a layout that say how far an output was seen."""
 
 
@@ -35,8 +42,8 @@ class Layout:
     """Which column of a table is what.
 
     Of a wide table `outputs` are columns. Of a long one they are the distinct values of the
-    column `by`, and `value` is the column of their values. `censored`, `capacity`, `lower` and
-    `upper` name columns or give numbers (see `CensoredGP.fit`).
+    column `by`, and `value` is the column of their values. `censored`, `capacity`, `lower`,
+    `upper` and `exposure` name columns or give numbers (see `CensoredGP.fit`).
     """
 
     outputs: tuple[Any, ...]
@@ -48,6 +55,7 @@ class Layout:
     capacity: Any = None
     lower: Any = None
     upper: Any = None
+    exposure: Any = None
     side: str = "right"
     backend: str = "pandas"
 
@@ -133,6 +141,7 @@ def read_training(
     capacity: Any = None,
     lower: Any = None,
     upper: Any = None,
+    exposure: Any = None,
     side: str = "right",
 ) -> Training:
     """Read a table as its columns are named.
@@ -146,7 +155,8 @@ def read_training(
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
     _check_roles(table, names, others, time, by)
-    given: dict[str, Any] = dict(zip(GIVEN, (censored, capacity, lower, upper, side), strict=True))
+    told = censored, capacity, lower, upper, exposure, side
+    given: dict[str, Any] = dict(zip(GIVEN, told, strict=True))
     lasting = {name: _lasting(each) for name, each in given.items()}
     with located(table):
         table = _with_times(table, time, by)
@@ -252,7 +262,11 @@ def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[st
     for argument, given in arguments.items():
         several = list(given.values()) if isinstance(given, Mapping) else given
         several = several if isinstance(several, list | tuple) else [several]
-        names += [name for name in several if isinstance(name, str) and argument != "side"]
+        named = [name for name in several if isinstance(name, str) and argument != "side"]
+        if argument == "exposure":
+            columns = [share_term(name, header)[0] for name in named]
+            named = [name for name in columns if name in header or name != UNKNOWN]
+        names += named
     if arguments.get("lower") is None and arguments.get("upper") is None:
         return names
     return [name for name in names if name in header or name not in arguments["outputs"]]
@@ -339,10 +353,10 @@ def _pivot(
     cells: Observations, shape: tuple[int, int], where: tuple[Any, Any], outputs: Sequence[Any]
 ) -> Observations:
     """Put the rows of one column into the cells of a table in which all else is missing."""
-    lower, upper, share = np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape, bool)
+    lower, upper, exposure = np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape)
     lower[where], upper[where] = cells.lower[:, 0], cells.upper[:, 0]
-    share[where] = cells.is_share[:, 0]
-    return Observations(lower, upper, tuple(map(str, outputs)), is_share=share)
+    exposure[where] = cells.exposure[:, 0]
+    return Observations(lower, upper, tuple(map(str, outputs)), exposure=exposure)
 
 
 def _known_labels(table: Table, layout: Layout) -> Whole:

@@ -5,8 +5,9 @@ and different interval-censored, both infinite missing. There is no NaN inside: 
 capacities and detection limits become bounds here, at the edge, for arrays and tables alike
 (`from_cells`).
 
-A right-censored count may be more than a bound: if counting stopped at a random moment, what was
-counted is a random share of the truth, and speaks of it. Such cells are marked `is_share`.
+An output that is a sum over its period (a count, an amount) may be seen for a part of it: its
+`exposure` is that share, from 0 (missing) to 1 (the whole period), NaN if it is not known. The
+bounds are then of V, what came while it was seen, not of Y, what came in the whole period.
 
 Whoever computes needs `Observations` but no tables: those who read import them themselves.
 """
@@ -14,6 +15,7 @@ Whoever computes needs `Observations` but no tables: those who read import them 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 Cells = Float[np.ndarray, "N D"]
 
-ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1), "share": (0, 1)}
+ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1)}
 """Flags that each side accepts."""
 
 MEANING = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
@@ -38,12 +40,22 @@ KINDS = {
     "right": "at least a bound (right-censored)",
     "left": "at most a bound (left-censored)",
     "interval": "between two bounds",
+    "partial": "seen for a part of the period",
     "missing": "missing",
 }
 """What may be known of a cell, in words and in the order in which it is told."""
 
 ATOM = 0.25
 """Share of the values from which on the most common one is more than a coincidence."""
+
+UNKNOWN = "unknown"
+"""The exposure of counts whose flag says that counting stopped, at a moment that nobody knows."""
+
+SHARE = re.compile(r"(?P<rest>1\s*-\s*)?(?P<column>.+?)(\s*/\s*(?P<period>[0-9]+(\.[0-9]+)?))?")
+"""An exposure in words: a column, over the length of the period, and perhaps "1 - " before it."""
+
+PRIOR_SHARE = 0.2
+"""The mean of all periods counts for this share of one, beside what was seen of a period."""
 
 WHOLE = 1e-6
 """How far from a whole number of steps a value may be, by rounding."""
@@ -64,8 +76,10 @@ class Observations:
         The outputs; by default y, or y0, y1, ...
     flat : bool
         Whether they came as a flat array: results for them are then flat, too.
-    is_share : array (N, D) of bool
-        Where a right-censored count is a random share of the truth; one flag stands for all.
+    exposure : array (N, D)
+        The share of its period in which an output could be seen, from 0 (missing) to 1, NaN where
+        it is not known (of counts, which average over it); one number stands for all. Below 1 the
+        bounds are of what was seen in that share.
 
     Examples
     --------
@@ -74,13 +88,16 @@ class Observations:
     >>> Observations([1.0, 4.0], [1.0, float("inf")])
     Observations: 2 rows of 1 output
       y: 1 exact, 1 at least a bound (right-censored)
+    >>> Observations([1.0, 4.0], [1.0, 4.0], exposure=[1.0, 0.5])
+    Observations: 2 rows of 1 output
+      y: 1 exact, 1 seen for a part of the period
     """
 
     lower: Cells
     upper: Cells
     names: tuple[str, ...] = ()
     flat: bool | None = None
-    is_share: Bool[np.ndarray, "N D"] = field(default_factory=lambda: np.zeros((1, 1), dtype=bool))
+    exposure: Cells = field(default_factory=lambda: np.ones((1, 1)))
 
     def __post_init__(self) -> None:
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
@@ -94,33 +111,57 @@ class Observations:
         if len(names) != number or len(set(names)) != len(names):
             said = f"got the names {listed(names)} for {number} output(s)."
             raise DataError(said + " There must be one per output, all different.", "Outputs")
-        share = np.array(self.is_share, dtype=bool)
-        share = share.reshape(-1, 1) if share.ndim < 2 else share
-        # Where there are none, as nearly always, one flag stands for all.
-        share = np.broadcast_to(share if share.any() else np.zeros((1, 1), bool), lower.shape)
         hint = "There must be lower <= upper, -inf for no lower and inf for no upper bound."
         if np.isnan(lower).any() or np.isnan(upper).any():
             hint += " Use Observations.from_bounds, which reads NaN as not known."
         bad = ~(lower <= upper) | np.isposinf(lower) | np.isneginf(upper)
         refuse(bad, names, "Output", "got lower {:g} and upper {:g}.", lower, upper, hint=hint)
-        bad = share & ~(np.isfinite(lower) & np.isposinf(upper))
-        refuse(bad, names, "Output", "got a share of the truth that is not right-censored.")
-        values = {"lower": read_only(lower), "upper": read_only(upper), "is_share": share}
+        exposure = np.array(self.exposure, dtype=float)
+        exposure = exposure.reshape(-1, 1) if exposure.ndim < 2 else exposure
+        if np.all(exposure == 1.0):
+            # As nearly always: one number stands for all.
+            exposure = np.ones((1, 1))
+        else:
+            exposure = np.broadcast_to(exposure, lower.shape)
+            said = "got {:g}. There must be shares of the period, from 0 to 1, NaN if unknown."
+            refuse((exposure < 0) | (exposure > 1), names, "Exposure of output", said, exposure)
+            lower, upper = (
+                np.where(exposure == 0, end, bound)
+                for end, bound in ((-np.inf, lower), (np.inf, upper))
+            )
+            missing = np.isneginf(lower) & np.isposinf(upper)
+            exposure = np.where(missing & (exposure != 0), 1.0, exposure)
+            bad, said = np.isnan(exposure) & (lower < upper), "got lower {:g} and upper {:g}."
+            hint = "A count whose exposure is unknown must be exact, or have an exposure."
+            refuse(bad, names, "Output", said, lower, upper, hint=hint)
+        exposure = np.broadcast_to(exposure, lower.shape)
+        values = {"lower": read_only(lower), "upper": read_only(upper), "exposure": exposure}
         for name, value in (values | {"names": names, "flat": flat}).items():
             object.__setattr__(self, name, value)
 
     @classmethod
-    def exact(cls, y: Any) -> Observations:
+    def exact(cls, y: Any, *, exposure: Any = None) -> Observations:
         """Values seen as they are; NaN is missing.
+
+        An exposure, the share of the period in which each could be seen, has the shapes of a
+        capacity (see `from_capacity`).
 
         >>> Observations.exact([1.5, float("nan")]).is_missing[:, 0]
         array([False,  True])
+        >>> Observations.exact([3, 5], exposure=[1, 0.5]).is_exact[:, 0]
+        array([ True, False])
         """
-        return from_cells(read_values(y))
+        return from_cells(read_values(y), exposure=exposure)
 
     @classmethod
     def from_flags(
-        cls, y: Any, censored: Any, *, side: str = "right", strict: bool = False
+        cls,
+        y: Any,
+        censored: Any,
+        *,
+        side: str = "right",
+        strict: bool = False,
+        exposure: Any = None,
     ) -> Observations:
         """Values with a flag each: 0 or False exact, 1 or True "at least y", -1 "at most y".
 
@@ -131,20 +172,17 @@ class Observations:
         >>> Observations.from_flags([3, 5], [0, 1]).upper[:, 0]
         array([ 3., inf])
 
-        With `side="share"`, 1 or True is a count that was made until a moment that had nothing to
-        do with demand, somewhere in its own period (a counter failed within the hour): any share of
-        the truth was equally likely to be seen. A low figure then speaks of a low truth. Periods
-        after that moment are no shares of 0 but missing: NaN.
+        An exposure says more than a flag: y is then what was seen in that share of the period, and
+        no bound. It may be unknown (NaN or "unknown") where a count is flagged: counting stopped at
+        some moment, and every share was equally likely. Without a flag NaN is 1.
 
-        >>> Observations.from_flags([3, 1], [0, 1], side="share").is_share[:, 0]
-        array([False,  True])
+        >>> Observations.from_flags([3, 1, 5], [0, 1, 1], exposure=[1, 0.25, 1])
+        Observations: 3 rows of 1 output
+          y: 1 exact, 1 at least a bound (right-censored), 1 seen for a part of the period
         """
-        seen = from_cells(read_values(y), censored=censored, side=side)
+        seen = from_cells(read_values(y), censored=censored, side=side, exposure=exposure)
         if not strict:
             return seen
-        if side == "share":
-            said = 'must be False with side="share": a share is no bound.'
-            raise DataError(said, argument="strict")
         values = seen.values()
         bad = (seen.is_left | seen.is_right) & (values != np.round(values))
         said = "got {:g}. With strict=True, values must be counts; use strict=False for others."
@@ -153,13 +191,16 @@ class Observations:
         return dataclasses.replace(seen, lower=lower, upper=upper)
 
     @classmethod
-    def from_bounds(cls, lower: Any, upper: Any) -> Observations:
+    def from_bounds(cls, lower: Any, upper: Any, *, exposure: Any = None) -> Observations:
         """Both ends of every interval; NaN is an end that is not known.
+
+        With an exposure they are of what was seen in that share of the period.
 
         >>> Observations.from_bounds([1, float("nan")], [2, 4]).lower[:, 0]
         array([  1., -inf])
         """
-        return from_cells(read_values(lower, "Lower bound").unknown, lower=lower, upper=upper)
+        seen = read_values(lower, "Lower bound").unknown
+        return from_cells(seen, lower=lower, upper=upper, exposure=exposure)
 
     @classmethod
     def from_capacity(cls, y: Any, capacity: Any) -> Observations:
@@ -226,12 +267,12 @@ class Observations:
 
     @property
     def is_exact(self) -> Bool[np.ndarray, "N D"]:
-        """Where the value itself is known.
+        """Where the value itself is known, that of the whole period.
 
         >>> Observations.from_flags([3, 5], [0, 1]).is_exact[:, 0]
         array([ True, False])
         """
-        return self.lower == self.upper
+        return (self.lower == self.upper) & (self.exposure == 1)
 
     @property
     def is_right(self) -> Bool[np.ndarray, "N D"]:
@@ -240,7 +281,7 @@ class Observations:
         >>> Observations.from_flags([3, 5], [0, 1]).is_right[:, 0]
         array([False,  True])
         """
-        return np.isfinite(self.lower) & np.isposinf(self.upper)
+        return np.isfinite(self.lower) & np.isposinf(self.upper) & (self.exposure == 1)
 
     @property
     def is_left(self) -> Bool[np.ndarray, "N D"]:
@@ -249,7 +290,7 @@ class Observations:
         >>> Observations.from_flags([3, 5], [0, -1]).is_left[:, 0]
         array([False,  True])
         """
-        return np.isneginf(self.lower) & np.isfinite(self.upper)
+        return np.isneginf(self.lower) & np.isfinite(self.upper) & (self.exposure == 1)
 
     @property
     def is_interval(self) -> Bool[np.ndarray, "N D"]:
@@ -258,7 +299,36 @@ class Observations:
         >>> Observations.from_bounds([3, 5], [3, 6]).is_interval[:, 0]
         array([False,  True])
         """
-        return np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower < self.upper)
+        between = np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower < self.upper)
+        return between & (self.exposure == 1)
+
+    @property
+    def is_partial(self) -> Bool[np.ndarray, "N D"]:
+        """Where the output was seen for a part of its period, known or not.
+
+        >>> Observations.exact([3, 5, 0], exposure=[1, 0.5, 0]).is_partial[:, 0]
+        array([False,  True, False])
+        """
+        return (self.exposure != 1) & (self.exposure != 0)
+
+    @property
+    def falls_short(self) -> Bool[np.ndarray, "N D"]:
+        """Where the truth may exceed the record: right-censored, or seen in part or not at all.
+
+        >>> Observations.from_flags([3, 5, 2], [0, 1, 0], exposure=[1, 1, 0.5]).falls_short[:, 0]
+        array([False,  True,  True])
+        """
+        recorded = (self.lower == self.upper) | np.isposinf(self.upper)
+        return np.isfinite(self.lower) & recorded & ~self.is_exact | (self.exposure == 0)
+
+    @property
+    def recorded(self) -> Cells:
+        """The lower bound; 0 where the exposure is 0.
+
+        >>> Observations.exact([3, 5, 0], exposure=[1, 0.5, 0]).recorded[:, 0]
+        array([3., 5., 0.])
+        """
+        return np.where(self.exposure == 0, 0.0, self.lower)
 
     @property
     def is_missing(self) -> Bool[np.ndarray, "N D"]:
@@ -270,7 +340,7 @@ class Observations:
         return np.isneginf(self.lower) & np.isposinf(self.upper)
 
     def values(self) -> Cells:
-        """One number per cell: the exact value, the finite bound or the middle; NaN if missing.
+        """One number per cell: what was recorded, the finite bound or the middle; NaN if missing.
 
         >>> Observations.from_bounds([3, 5, 7], [3, 6, None]).values()[:, 0]
         array([3. , 5.5, 7. ])
@@ -280,8 +350,27 @@ class Observations:
         # The middle is formed so that two huge bounds do not overflow.
         return np.where(self.is_missing, np.nan, np.where(low == high, low, low / 2 + high / 2))
 
+    def full_values(self) -> Cells:
+        """One number per cell, as `values`, those of a part of a period scaled up to the whole.
+
+        With m the mean of all periods (the sum of records over the sum of exposures) and k(e) =
+        0.2 (1 - e) it is (V + k m) / (e + k): V / e unless e is small. An unknown e is one half.
+
+        >>> Observations.exact([4, 4], exposure=[1, 0.5]).full_values()[:, 0].round(1)
+        array([4. , 7.6])
+        """
+        values = self.values()
+        if not self.is_partial.any():
+            return values
+        share = np.where(np.isnan(self.exposure), 0.5, self.exposure)
+        known = np.isfinite(values)
+        total = np.where(known, values, 0.0).sum(axis=0)
+        mean = total / np.maximum(np.where(known, share, 0.0).sum(axis=0), 1e-300)
+        prior = PRIOR_SHARE * (1.0 - share)
+        return np.where(share == 1, values, (values + prior * mean) / (share + prior))
+
     def counts(self) -> dict[str, Int[np.ndarray, " D"]]:
-        """How many rows of each output are exact, right, left, interval and missing.
+        """How many rows of each output are exact, right, left, interval, partial and missing.
 
         >>> Observations.from_flags([3, 5, 5], [0, 1, 1]).counts()["right"]
         array([2])
@@ -296,7 +385,7 @@ class Observations:
         """
         index = [index] if isinstance(index, int | np.integer) else index
         cells = self.lower[index], self.upper[index]
-        return Observations(*cells, self.names, self.flat, self.is_share[index])
+        return Observations(*cells, self.names, self.flat, self.exposure[index])
 
     def outputs(self, places: Sequence[int]) -> Observations:
         """Some of the outputs, by their positions.
@@ -305,9 +394,9 @@ class Observations:
         ('b',)
         """
         names = tuple(self.names[place] for place in places)
-        cells = (c[:, list(places)] for c in (self.lower, self.upper, self.is_share))
-        lower, upper, share = cells
-        return Observations(lower, upper, names, is_share=share)
+        cells = (c[:, list(places)] for c in (self.lower, self.upper, self.exposure))
+        lower, upper, exposure = cells
+        return Observations(lower, upper, names, exposure=exposure)
 
     def summary(self) -> str:
         """What is known, in words, output by output.
@@ -317,12 +406,11 @@ class Observations:
           y: 1 exact, 2 at least a bound (right-censored)
         """
         number, outputs = self.shape
-        counts, shares = self.counts(), self.is_share.sum(axis=0)
+        counts = self.counts()
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
         for d, name in enumerate(self.names):
             known = [f"{counts[k][d]} {words}" for k, words in KINDS.items() if counts[k][d]]
-            told = f"; {shares[d]} of the bounds are a share of the truth" if shares[d] else ""
-            lines.append(f"  {name}: {', '.join(known) or 'no rows'}{told}")
+            lines.append(f"  {name}: {', '.join(known) or 'no rows'}")
         return "\n".join(lines)
 
     def require_observed(self) -> None:
@@ -418,35 +506,45 @@ def from_cells(
     capacity: Any = None,
     lower: Any = None,
     upper: Any = None,
+    exposure: Any = None,
     side: str = "right",
     table: Table | None = None,
     keys: Sequence[Any] | None = None,
 ) -> Observations:
     """Return what values, flags, a capacity or bounds say of each cell, of arrays and of tables.
 
-    An end that is not given (or NaN) is the value itself, and open where that is missing. With a
-    table, text names its columns. Of a long one `keys` are the outputs by row, to which a dict of
-    capacities refers.
+    They are about what was seen in the share of the period that is the exposure. An end that is not
+    given (or NaN) is the value itself, and open where that is missing. With a table, text names its
+    columns. Of a long one `keys` are the outputs by row, to which a dict of capacities refers.
     """
     if side not in ACCEPTED:
-        said = 'must be "right" (a flagged value is a lower bound), "left" (an upper bound) or '
-        said += f'"share" (a random share was counted), got {side!r}.'
-        raise DataError(said, argument="side", hint=did_you_mean(side, ACCEPTED))
+        said = f'must be "right" (a flag: at least the value) or "left" (at most), got {side!r}.'
+        hint = did_you_mean(side, ACCEPTED)
+        if side == "share":
+            hint = 'For counts that stopped at some moment give exposure="unknown".'
+        raise DataError(said, argument="side", hint=hint)
     bounded = lower is not None or upper is not None
     if bounded and (censored is not None or capacity is not None):
         said = "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
         raise DataError(said + "censored=... and capacity=...", "Outputs")
-    if side == "share" and censored is None:
-        raise DataError('is "share" without flags: give censored=...', argument="side")
     values, names = seen.values, seen.names
     said = "got {:g}. There must be finite numbers, NaN where missing."
     hint = "Use Observations.from_bounds for what is only bounded."
     refuse(np.isinf(values), names, "Output", said, values, hint=hint)
+    shares = _read_exposure(exposure, seen, table, keys)
+    if censored is None:
+        said = "got an unknown exposure without a flag. Fill in the share of the period in which "
+        said += "the output was seen, 1 if all of it,"
+        hint = "or give flags (censored) that say where it was not seen throughout."
+        unsaid = np.isnan(shares) & ~np.isnan(values)
+        refuse(unsaid, names, "Output", said, hint=hint)
+        shares = np.where(np.isnan(shares), 1.0, shares)
     if bounded:
-        return _join_bounds(seen, lower, upper, table, keys)
+        found = _join_bounds(seen, lower, upper, table, keys)
+        return dataclasses.replace(found, exposure=shares)
     limits = _spread(capacity, seen, "Capacity", table, keys).values
     if censored is None:
-        return _with_missing(seen, values, np.where(values >= limits, np.inf, values))
+        return _with_missing(seen, values, np.where(values >= limits, np.inf, values), shares)
     flags = _checked_flags(_spread(censored, seen, "Flag", table, flags=True), values, side)
     said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
     hint = "Correct one of them, or leave out the flags."
@@ -455,8 +553,73 @@ def from_cells(
     # would be lower bounds, and estimates would have nothing to hold them down.
     seen = seen._replace(values=np.where(np.isnan(flags), np.nan, values))
     flags = -flags if side == "left" else flags
-    low, high = np.where(flags == -1, -np.inf, values), np.where(flags == 1, np.inf, values)
-    return _with_missing(seen, low, high, (flags == 1) & (side == "share"))
+    shares = np.where(np.isnan(shares) & (flags != 1), 1.0, shares)
+    # Below an exposure of 1 the record is what came while it was seen. As a lower bound of that as
+    # well, it would count the loss twice.
+    bound = (flags == 1) & (shares == 1)
+    low, high = np.where(flags == -1, -np.inf, values), np.where(bound, np.inf, values)
+    return _with_missing(seen, low, high, shares)
+
+
+def _read_exposure(given: Any, seen: Seen, table: Table | None, keys: Any) -> Cells:
+    """Return the exposure of each cell, NaN where it is unknown.
+
+    With a table text names columns, perhaps over the length of the period: "minutes/60", and of
+    the time in which nothing could be seen "1 - minutes/60".
+    """
+    if given is None:
+        return np.ones((1, 1))
+    columns, terms = () if table is None else table.names, {}
+    if isinstance(given, str) and given == UNKNOWN not in columns:
+        given = np.nan
+    elif columns and len(texts := column_names(given)) == len(seen.names):
+        given, keys = dict(zip(seen.names, texts, strict=True)), None
+    if isinstance(given, Mapping):
+        # Outputs that are not named were seen throughout.
+        given = dict.fromkeys(seen.names if keys is None else keys, 1.0) | dict(given)
+        for name, text in given.items():
+            if isinstance(text, str) and text == UNKNOWN not in columns:
+                given[name] = np.nan
+            elif isinstance(text, str) and columns and name in seen.names:
+                terms[seen.names.index(name)] = term = share_term(text, columns)
+                given[name] = term[0]
+    read = _spread(given, seen, "Exposure", table, keys)
+    shares = np.array(read.values)
+    for d, (_, period, rest) in terms.items():
+        part = shares[:, d] / period
+        shares[:, d] = 1.0 - part if rest else part
+    # A sum of parts of a period may exceed it by rounding.
+    shares = np.where(np.abs(shares - 0.5) < 0.5 + WHOLE, np.clip(shares, 0.0, 1.0), shares)
+    noun = "Exposure" if read.named else "Exposure of output"
+    said, hint = "got {:g}. An exposure is a share of the period, from 0 to 1.", ""
+    if np.any(bad := (shares < 0) | (shares > 1)):
+        name = str(read.names[int(np.argwhere(bad)[0][1])])
+        hint = "Divide by the length of the period"
+        if table is not None and read.named:
+            hint = f'Name the length of the period, as "{name}/60" for minutes of an hour, or '
+            hint += f'"1 - {name}/60" if these are the minutes in which nothing could be seen'
+        refuse(bad, read.names, noun, said, read.values, hint=f"{hint}.")
+    unseen = (shares == 0) & (np.abs(seen.values) > 0)
+    if unseen.any():
+        row, d = np.argwhere(unseen)[0].tolist()
+        warn(
+            f"{noun} {read.names[d]!r} is 0 in {unseen.sum()} cell(s) of which something was "
+            f"recorded, the first of them in row {row} ({seen.values[row, d]:g}): they are left "
+            "out, as missing."
+        )
+    return shares
+
+
+def share_term(text: str, columns: Sequence[str]) -> tuple[str, float, bool]:
+    """Return the column of an exposure in words, the period it is divided by, and if it is "1 -".
+
+    >>> share_term("1 - empty/60", ["empty"]), share_term("share", ["share"])
+    (('empty', 60.0, True), ('share', 1.0, False))
+    """
+    match = None if text in columns else SHARE.fullmatch(text.strip())
+    if match is None:
+        return text, 1.0, False
+    return match["column"], float(match["period"] or 1.0), match["rest"] is not None
 
 
 def _join_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> Observations:
@@ -476,14 +639,14 @@ def _join_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> O
     return Observations(low, high, seen.names, seen.flat)
 
 
-def _with_missing(seen: Seen, lower: Cells, upper: Cells, share: Any = False) -> Observations:
+def _with_missing(seen: Seen, lower: Cells, upper: Cells, exposure: Any = 1.0) -> Observations:
     """Return the bounds, open on both sides where the value is missing."""
     missing = np.isnan(seen.values)
     lower, upper = (
         read_only(np.where(missing, end, bound))
         for end, bound in ((-np.inf, lower), (np.inf, upper))
     )
-    return Observations(lower, upper, seen.names, seen.flat, is_share=share & ~missing)
+    return Observations(lower, upper, seen.names, seen.flat, exposure)
 
 
 def _checked_flags(given: Seen, values: Cells, side: str) -> Cells:
@@ -615,6 +778,7 @@ def within_steps(observations: Observations, outputs: Sequence[int]) -> Observat
     half = np.zeros(observations.shape[1])
     for d in outputs:
         half[d] = 0.5 * step_of(observations.lower[observations.is_exact[:, d], d])
-    wide = np.where(observations.is_exact, half, 0.0)
+    point = (observations.lower == observations.upper) & ~np.isnan(observations.exposure)
+    wide = np.where(point, half, 0.0)
     lower, upper = observations.lower - wide, observations.upper + wide
     return dataclasses.replace(observations, lower=lower, upper=upper)

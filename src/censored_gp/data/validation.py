@@ -23,8 +23,8 @@ from censored_gp.data.observations import (
     read_values,
 )
 from censored_gp.data.time import to_utc
-from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.partial import knows_shares
+from censored_gp.likelihoods import FAMILIES, Likelihood
+from censored_gp.likelihoods.partial import averages_exposure
 
 ALIGN = "Align them by their index (.loc[X.index]), or drop it (.to_numpy())."
 
@@ -37,6 +37,7 @@ def read_targets(
     lower: Any = None,
     upper: Any = None,
     capacity: Any = None,
+    exposure: Any = None,
     side: str = "right",
 ) -> Observations:
     """Return what is known of the outputs, from arrays or data frames.
@@ -48,9 +49,10 @@ def read_targets(
     [[0.1], [2.0]]
     """
     given = {"censored": censored, "lower": lower, "upper": upper, "capacity": capacity}
+    given["exposure"] = exposure
     if isinstance(y, Observations):
         if any(each is not None for each in given.values()):
-            raise DataError("got Observations and flags or bounds as well.", "Outputs")
+            raise DataError("got Observations and flags, bounds or exposures as well.", "Outputs")
         return y
     first = next((each for each in (y, lower, upper) if each is not None), None)
     if first is None:
@@ -103,6 +105,7 @@ def within_support(observations: Observations, likelihoods: Likelihoods) -> Obse
     Bounds of counts are rounded inward (at least 2.5 is at least 3), and a bound that excludes
     nothing (a demand of at least 0) is no bound.
     """
+    _require_exposable(observations, likelihoods)
     _require_possible(observations, likelihoods)
     seen = to_support(observations, likelihoods)
     seen.require_observed()
@@ -118,9 +121,7 @@ def to_support(observations: Observations, likelihoods: Likelihoods) -> Observat
     exact = lower == upper
     for d, likelihood in enumerate(likelihoods):
         below, above = likelihood.support.excludes(lower[:, d], upper[:, d])
-        # A partial count of 0 is informative, so its bound stays.
-        kept = exact[:, d] | observations.is_share[:, d] | below
-        lower[:, d] = np.where(kept, lower[:, d], -np.inf)
+        lower[:, d] = np.where(exact[:, d] | below, lower[:, d], -np.inf)
         upper[:, d] = np.where(exact[:, d] | above, upper[:, d], np.inf)
     if np.array_equal(lower, observations.lower) and np.array_equal(upper, observations.upper):
         return observations
@@ -136,13 +137,13 @@ def _round_inward(observations: Observations, likelihoods: Likelihoods) -> tuple
 
 
 def ignore_censoring(observations: Observations, likelihoods: Likelihoods) -> Observations:
-    """Treat every bound as an exact observation.
+    """Treat every bound, and every record of a part of a period, as an exact observation.
 
     This is what a model that knows nothing of censoring does. Bounds of counts are rounded inward
     first; between two counts it is the lower of the middle ones. A bound where no value can be (a
     concentration of at least 0) is missing.
     """
-    plain = dataclasses.replace(observations, is_share=np.zeros((1, 1), dtype=bool))
+    plain = dataclasses.replace(observations, exposure=np.ones((1, 1)))
     _require_possible(plain, likelihoods)
     supports = [likelihood.support for likelihood in likelihoods]
     lower, upper = _round_inward(plain, likelihoods)
@@ -157,22 +158,39 @@ def ignore_censoring(observations: Observations, likelihoods: Likelihoods) -> Ob
 
 
 def _require_possible(observations: Observations, likelihoods: Likelihoods) -> None:
-    """Refuse exact values, intervals and shares that a family cannot produce."""
-    lower, upper, share = observations.lower, observations.upper, observations.is_share
+    """Refuse exact values and intervals that a family cannot produce."""
+    lower, upper = observations.lower, observations.upper
     bounds = zip(likelihoods, *(b.T for b in _round_inward(observations, likelihoods)), strict=True)
     empty = np.stack([f.support.is_empty(low, high) for f, low, high in bounds], axis=1)
     for end in (lower, upper):
         refuse_extreme(end, observations.names, "Output")
     contains = [f.support.contains(lower[:, d]) for d, f in enumerate(likelihoods)]
-    impossible = (observations.is_exact | share) & ~np.stack(contains, axis=1)
-    partial = share & ~np.array([knows_shares(likelihood) for likelihood in likelihoods])
+    impossible = (lower == upper) & ~np.stack(contains, axis=1)
     accepts = [f"{type(f).__name__} accepts {f.support.describe()}." for f in likelihoods]
-    names, hint = observations.names, 'Choose "poisson" or "negative_binomial", or side="right".'
-    refuse(partial, names, "Output", 'got a partial count (side="share"). {}', accepts, hint=hint)
+    names = observations.names
     hint = "Correct the value, make it NaN if it is not known, or choose another likelihood."
     refuse(impossible, names, "Output", "got {:g}. {}", lower, accepts, hint=hint)
     said = "got from {:g} to {:g}, where no such value lies. {}"
     refuse(empty, names, "Output", said, lower, upper, accepts, hint=hint)
+
+
+def _require_exposable(observations: Observations, likelihoods: Likelihoods) -> None:
+    """Refuse exposures of families that are not additive, and unknown ones of other than counts."""
+    exposure, names = observations.exposure, observations.names
+    kinds = [type(likelihood).__name__ for likelihood in likelihoods]
+    additive = np.array([likelihood.additive for likelihood in likelihoods])
+    known = listed([name for name, family in FAMILIES.items() if family.additive])
+    said = "got an exposure of {:g}, but a {} is no sum over the parts of its period."
+    refuse(
+        observations.is_partial & ~additive, names, "Output", said, exposure, kinds,
+        hint=f"Choose one of the likelihoods {known}, or leave out the exposure.",
+    )  # fmt: skip
+    averaged = np.array([averages_exposure(likelihood) for likelihood in likelihoods])
+    said = "got an unknown exposure, which is averaged over for counts alone, not for a {}."
+    refuse(
+        np.isnan(exposure) & ~averaged, names, "Output", said, kinds,
+        hint='Choose "poisson" or "negative_binomial", or fill in the exposure.',
+    )  # fmt: skip
 
 
 def warn_of_little(observations: Observations) -> None:
@@ -181,7 +199,7 @@ def warn_of_little(observations: Observations) -> None:
     for d, name in enumerate(observations.names):
         exact = observations.lower[observations.is_exact[:, d], d]
         known = len(observations) - counts["missing"][d]
-        if len(exact) == 0 and not observations.is_share[:, d].any():
+        if len(exact) == 0 and not observations.is_partial[:, d].any():
             warn(
                 f"Output {name!r} is censored in all of its {known} observed row(s): its level and "
                 "noise rest on the bounds and the prior alone."

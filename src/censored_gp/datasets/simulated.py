@@ -15,6 +15,7 @@ makes a world, and the same seed makes the same world.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,8 @@ class World:
         What the outputs were, censored or not; NaN where nobody knows.
     observed
         The truth, or its bound where censored; NaN where nothing was recorded.
+    exposure
+        The share of its hour in which each output could be seen; None: not known.
     mark
         Suffix of the columns that say where an output is censored.
     explaining
@@ -67,6 +70,7 @@ class World:
     observed: Cells
     censored: Flags
 
+    exposure = None
     mark = "censored"
     explaining = ("time",)
 
@@ -84,7 +88,13 @@ class World:
         return self.censored
 
     def observations(self, rows: Any = slice(None)) -> Observations:
-        """Return the bounds of the outputs (of some rows), `[observed, ∞)` where censored."""
+        """Return the bounds of the outputs (of some rows), `[observed, ∞)` where censored.
+
+        If there is an exposure, it says what the flags say, and more.
+        """
+        if self.exposure is not None:
+            exposed = Observations.exact(self.observed, exposure=self.exposure)
+            return dataclasses.replace(exposed, names=self.names).rows(rows)
         missing = np.isnan(self.observed)
         lower = np.where(missing, -np.inf, self.observed)
         upper = np.where(self.censored | missing, np.inf, self.observed)
@@ -101,6 +111,7 @@ class World:
         ['time', 'promotion', 'product_1', 'product_1_sold_out', 'product_1_truth']
         """
         cells = {"": self.observed, f"_{self.mark}": self.marks()}
+        cells |= {} if self.exposure is None else {"_minutes": 60 * self.exposure}
         cells |= {"_truth": self.truth} if truth else {}
         return self.inputs() | columns_of(self.names, cells)
 
@@ -140,6 +151,9 @@ class BikeShare(World):
         Pickups, `min(demand, supply)`.
     censored
         Where the station was empty in the end: demand was at least `observed`.
+    exposure
+        Of a world of minutes, the share of the hour in which there was a bike. Pickups are then
+        those who came in that time, and an hour is censored where the station was empty at all.
 
     Examples
     --------
@@ -153,6 +167,7 @@ class BikeShare(World):
     rate: Cells
     returned: Cells
     supply: Cells
+    exposure: Cells | None = None
 
     mark = "empty"
     explaining = ("time", "rain")
@@ -169,6 +184,7 @@ def bike_share(
     shared_shock: float = 0.25,
     own_shock: float = 0.15,
     returns_follow_demand: bool = True,
+    minutes: bool = False,
     start: str = "2024-06-03",
 ) -> BikeShare:
     """Simulate a bike share in which bikes run out, so that pickups understate demand.
@@ -183,6 +199,10 @@ def bike_share(
     are wanted, so that its supply tells of demand what time and rain do not. With
     `returns_follow_demand=False` returns know the pattern and the rain but not the shocks, and
     supply is independent of demand given the inputs. The demand of a seed is the same either way.
+
+    By default an hour is all one: what was returned in it can be had in it. With `minutes` people
+    come at moments within the hour, those who find no bike go away, and the share of the hour in
+    which there was one is known: the `exposure`.
 
     >>> worlds = [bike_share(days=7, returns_follow_demand=follow) for follow in (True, False)]
     >>> bool((worlds[0].demand == worlds[1].demand).all())
@@ -202,6 +222,10 @@ def bike_share(
     ratio = 0.9 - 0.7 * np.exp(-(((hour - 8) / 3) ** 2)) + 0.2 * np.exp(-(((hour - 19) / 3) ** 2))
     returned = rng.poisson((rate if returns_follow_demand else regular) * ratio[:, None])
     supply = _supply(hour, demand, returned, docks)
+    observed, censored, exposure = np.minimum(demand, supply), demand >= supply, None
+    if minutes:
+        supply, observed, exposure = _by_moments(rng, hour, demand, returned, docks)
+        censored = exposure < 1
     return BikeShare(
         names=tuple(f"station_{d + 1}" for d in range(stations)),
         time=time,
@@ -210,8 +234,9 @@ def bike_share(
         truth=demand.astype(float),
         returned=returned.astype(float),
         supply=supply.astype(float),
-        observed=np.minimum(demand, supply).astype(float),
-        censored=demand >= supply,
+        observed=observed.astype(float),
+        censored=censored,
+        exposure=exposure,
     )
 
 
@@ -249,6 +274,35 @@ def _supply(
         # Bikes that find no dock go elsewhere.
         stock = np.minimum(supply[t] - np.minimum(demand[t], supply[t]), docks)
     return supply
+
+
+def _by_moments(
+    rng: np.random.Generator,
+    hours: Float[np.ndarray, " N"],
+    demand: Shaped[np.ndarray, "N D"],
+    returned: Shaped[np.ndarray, "N D"],
+    docks: int,
+) -> tuple[Shaped[np.ndarray, "N D"], Shaped[np.ndarray, "N D"], Cells]:
+    """Let people come at moments of their hour; return supply, pickups and share with a bike."""
+    filled = round(STOCK_AFTER_REBALANCING * docks)
+    supply, taken, share = np.empty_like(demand), np.zeros_like(demand), np.zeros(demand.shape)
+    for d in range(demand.shape[1]):
+        stock = filled
+        for t, hour in enumerate(hours):
+            stock = filled if hour == TIME_OF_REBALANCING else stock
+            supply[t, d], now = stock, 0.0
+            changes = np.repeat([-1, 1], [demand[t, d], returned[t, d]])
+            moments = rng.uniform(size=len(changes))
+            order = np.argsort(moments)
+            for moment, change in [*zip(moments[order], changes[order], strict=True), (1.0, 0)]:
+                share[t, d] += (moment - now) * (stock > 0)
+                now = moment
+                if change == 1 and stock < docks:
+                    stock, supply[t, d] = stock + 1, supply[t, d] + 1
+                elif change == -1 and stock > 0:
+                    stock, taken[t, d] = stock - 1, taken[t, d] + 1
+    # Moments between which there always was a bike add up to one but for rounding.
+    return supply, taken, np.where(share > 1 - 1e-9, 1.0, share)
 
 
 @dataclass(frozen=True)

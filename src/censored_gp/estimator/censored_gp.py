@@ -202,6 +202,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         capacity: Any = None,
         lower: Any = None,
         upper: Any = None,
+        exposure: Any = None,
         side: str = "right",
         start: Any = None,
     ) -> Self:
@@ -234,10 +235,16 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         lower, upper : array like y, optional
             Bounds instead of flags. An end that is not given, or NaN, is y itself; where y is
             missing too it is open.
-        side : {"right", "left", "share"}
-            What a flag of 1 or True means: "at least" the value; below a detection limit, "at
-            most"; or, of counts, that counting stopped at a random moment, so that the value is a
-            random share of the truth.
+        exposure : number or array like y, optional
+            The share of its period in which each output could be seen, from 0 (missing) to 1: a
+            station had bikes for 40 of 60 minutes. y is then what came in that time, and a flag
+            adds nothing where the exposure is below 1. Of a table it may be a column over the
+            length of the period, "minutes/60", or "1 - minutes_empty/60". NaN is unknown where a
+            count is flagged (every share is as likely), else 1; "unknown" is NaN for all. It is for
+            likelihoods that are sums over their period: Poisson, negative binomial, Gaussian.
+        side : {"right", "left"}
+            What a flag of 1 or True means: "at least" the value or, below a detection limit, "at
+            most" the value.
         start : fitted model, or dict of kernels by role, optional
             A fitted model of the same outputs and inputs: the fit goes on from its hyper-parameters
             and takes few steps where the data have changed little, as by some new days. Or kernels
@@ -256,7 +263,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         chosen = settings.check_settings(self)
         data = training.read_training(
             self, X, y, outputs=outputs, by=by, time=time, inputs=inputs,
-            censored=censored, capacity=capacity, lower=lower, upper=upper, side=side,
+            censored=censored, capacity=capacity, lower=lower, upper=upper, exposure=exposure,
+            side=side,
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
         warn_of_need(*data.observations.shape)
@@ -269,9 +277,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             if isinstance(start, CensoredGP):
                 begun, units, models = start, *training.continued(start, data)
             else:
-                units = choose_units(likelihoods, data.seen.values())
+                units = choose_units(likelihoods, data.seen.full_values())
                 begun = None if start is None else with_kernels(design, start)
-                models = starting_models(begun or design, units.apply(data.seen).values())
+                models = starting_models(begun or design, units.apply(data.seen).full_values())
             recorded = within_steps(data.seen, design.outputs_of_varying_scale)
             task = training.make_task(self, data, models[-1], units.apply(recorded), progress=tell)
             if begun is not None:
@@ -486,8 +494,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def impute(self, return_std: bool = False, rows: slice = ALL) -> Any:
         """Return the training outputs with the gaps filled, and standard deviations if asked for.
 
-        Exact cells are as they were observed, censored ones the mean given their bounds, missing
-        ones the predictive mean. A slice of the training rows is quicker than all of them.
+        Exact cells are as they were observed, censored ones the mean given their bounds, partial
+        ones what was seen and the mean of the rest, missing ones the predictive mean. A slice of
+        the training rows is quicker than all of them.
 
         >>> model.impute().round(1)
         array([1. , 2. , 3.4, 3.4, 2. , 1. ])
@@ -535,7 +544,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def _with_exact(self, cells: Cells, places: Any) -> Cells:
         """Return training cells as observed where they are exact, within their bounds elsewhere."""
         known, seen = self.observations_.rows(places), self.training_.seen.rows(places)
-        return np.where(seen.is_exact, seen.lower, np.clip(cells, known.lower, known.upper))
+        within = np.where(known.is_partial, cells, np.clip(cells, known.lower, known.upper))
+        return np.where(seen.is_exact, seen.lower, within)
 
     def score(
         self,
@@ -547,12 +557,13 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         capacity: Any = None,
         lower: Any = None,
         upper: Any = None,
+        exposure: Any = None,
         side: str = "right",
     ) -> float:
         """Return R², the mean over outputs, of `predict` against the exact cells of y.
 
-        Flags, a capacity or bounds say which cells are not exact, as in `fit`. If X is a table, y
-        may be left to what it says of the outputs, by the columns that `fit` was told of.
+        Flags, a capacity, bounds or exposures say which cells are not exact, as in `fit`. If X is a
+        table, y may be left to what it says of the outputs, by the columns that `fit` was told of.
 
         Examples
         --------
@@ -565,8 +576,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         prediction = self.predict_distribution(X)
         truth = training.read_truth(
-            self, X, y, censored=censored, capacity=capacity, lower=lower, upper=upper, side=side
-        )
+            self, X, y, censored=censored, capacity=capacity, lower=lower, upper=upper,
+            exposure=exposure, side=side,
+        )  # fmt: skip
         training.check_alike(truth, prediction.mean, self.output_names_)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
         each = [
@@ -581,7 +593,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     ) -> Any:
         """Return how much demand was lost in the training data: totals and shares, with intervals.
 
-        Demand is lost where a cell is right-censored: what was wanted, less what was recorded.
+        Demand is lost where a cell is right-censored or was seen for a part of its period: what was
+        wanted, less what was recorded.
         Intervals are of the sums themselves, from joint draws. Missing cells are left out.
 
         Parameters
@@ -807,7 +820,7 @@ def _in_own_units(report: FitResult, units: Units, seen: Observations) -> FitRes
     An exact cell has log p(y) = log p(y in the unit of the model) - log(scale); probabilities of
     intervals have no unit.
     """
-    change = float(np.sum(seen.is_exact * np.log(units.scale)))
+    change = float(np.sum((seen.lower == seen.upper) * np.log(units.scale)))
     trace = tuple(value - change for value in report.trace)
     return dataclasses.replace(report, elbo=report.elbo - change, trace=trace)
 

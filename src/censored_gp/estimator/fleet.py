@@ -49,7 +49,7 @@ from censored_gp.model.starting_values import observed_correlation
 
 KINDS = ("imputed", "lost_demand", "forecast", "summary")
 """The tables of a fleet: each is a folder of Parquet files, one for each batch."""
-COLUMNS = ("time", "inputs", "censored", "capacity", "lower", "upper", "side")
+COLUMNS = ("time", "inputs", "censored", "capacity", "lower", "upper", "exposure", "side")
 """Arguments of `CensoredGP.fit` that name columns, beside `outputs` and `by`."""
 GROUP = "group"
 """The column that tells the groups apart, where they came as a list."""
@@ -190,7 +190,7 @@ def fit_many(
     progress : bool
         Whether to show a bar, or a line every few seconds where there is no terminal.
     **columns
-        `time`, `inputs`, `censored`, `capacity`, `lower`, `upper` and `side`: names of
+        `time`, `inputs`, `censored`, `capacity`, `lower`, `upper`, `exposure` and `side`: names of
         columns (or numbers), as in `CensoredGP.fit`.
 
     Examples
@@ -440,9 +440,10 @@ def _cells(data: Any, cells: Any, *figures: Any) -> pa.Table:
     if layout.time is not None:
         made = {layout.time: rows.index.array(layout.time, "Time").take(first)}
     made[data.output_label] = pa.array(list(data.labels)).take(output)
-    bounds = known.lower[cells], known.upper[cells]
+    partial = known.is_partial[cells]
+    bounds = known.lower[cells], np.where(partial, np.inf, known.upper[cells])
     shown = [np.where(np.isfinite(bound), bound, np.nan) for bound in bounds]
-    shown += [np.clip(part, *bounds) for part in figures]
+    shown += [np.where(partial, part, np.clip(part, *bounds)) for part in figures]
     names = ("at_least", "at_most", "value", "low", "high")
     each = zip(names, shown, strict=True)
     return pa.table(made | {name: pa.array(part, from_pandas=True) for name, part in each})
@@ -451,22 +452,25 @@ def _cells(data: Any, cells: Any, *figures: Any) -> pa.Table:
 def _fallback(work: Work, model: Any, table: Table) -> dict[str, Any]:
     """Return answers of means over exact cells of the same hour of the week; no intervals.
 
-    An hour without any has the mean of all hours; an output without any, its bounds.
+    What was seen for a part of a period counts for that part, and gets the mean of the rest. An
+    hour without any has the mean of all hours; an output without any, its bounds.
     """
     data = model.training_ = read_training(model, table, **work.columns)
     known, made = data.observations, {}
     times = np.zeros(len(known), "datetime64[h]") if data.times is None else data.times
     hour = times.astype("datetime64[h]").astype(np.int64) % 168
     total, count = np.zeros((2, 168, known.shape[1]))
-    np.add.at(total, hour, np.where(known.is_exact, known.lower, 0.0))
-    np.add.at(count, hour, known.is_exact)
-    overall = total.sum(axis=0) / np.maximum(count.sum(axis=0), 1)
-    means = np.where(count > 0, total / np.maximum(count, 1), overall)
-    filled = np.clip(means[hour], known.lower, known.upper)
+    share = np.nan_to_num(known.exposure) * (known.lower == known.upper)
+    np.add.at(total, hour, np.where(share > 0, known.lower, 0.0))
+    np.add.at(count, hour, share)
+    overall = total.sum(axis=0) / np.where(count.sum(axis=0) > 0, count.sum(axis=0), 1.0)
+    means = np.where(count > 0, total / np.where(count > 0, count, 1.0), overall)[hour]
+    rest = known.is_partial * (1.0 - np.nan_to_num(known.exposure, nan=0.5))
+    filled = np.clip(means, known.lower, known.upper) + rest * means
     cells = np.nonzero(~known.is_exact)
     unknown = np.full(len(cells[0]), np.nan)
     made["imputed"] = _cells(data, cells, filled[cells], unknown, unknown)
-    lost = (filled - known.lower)[known.is_right]
+    lost = (filled - known.recorded)[known.falls_short]
     for name, by in (("lost_demand", "output"), ("total", None)):
         figures = summarise(known, lost[None], group_cells(data, by), work.probability)
         figures |= {n: v * np.nan for n, v in figures.items() if n.endswith(("_low", "_high"))}

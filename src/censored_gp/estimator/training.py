@@ -216,7 +216,7 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
     validation.same_index(X, y=y, **bounds)
     if y is not None or model.layout_ is None or not tables.is_table(X):
         return validation.read_targets(y, **bounds)
-    anew = any(bounds[name] is not None for name in ("censored", "capacity", "lower", "upper"))
+    anew = any(value is not None for name, value in bounds.items() if name != "side")
     layout = dataclasses.replace(model.layout_, **bounds) if anew else model.layout_
     return layouts.read_truth(X, layout)
 

@@ -77,6 +77,8 @@ class Terms(eqx.Module):
         Where each parameter of the cell's output stands among the outputs of its role.
     weight
         One, or zero for a cell that only pads the shape.
+    exposure
+        The share of its period in which each cell was seen; None: all of it.
     """
 
     row: Int[np.ndarray, "K"]
@@ -87,11 +89,15 @@ class Terms(eqx.Module):
     likelihood: Likelihood
     roles: tuple[str, ...] = eqx.field(static=True)
     kind: str = eqx.field(static=True)
+    exposure: Float[np.ndarray, "K"] | None = None
 
     def log_likelihood(self, *theta: Float[Array, "K S"]) -> Float[Array, "K S"]:
         """Return the log likelihood of every cell given theta."""
-        lower, upper = jnp.asarray(self.lower)[:, None], jnp.asarray(self.upper)[:, None]
-        return self.likelihood.log_likelihood(lower, upper, *theta, kind=self.kind)
+        cells = self.lower, self.upper, self.exposure
+        lower, upper, exposure = (c if c is None else jnp.asarray(c)[:, None] for c in cells)
+        return self.likelihood.log_likelihood(
+            lower, upper, *theta, kind=self.kind, exposure=exposure
+        )
 
     @property
     def program_size(self) -> int:
@@ -109,7 +115,8 @@ class Terms(eqx.Module):
         index[:count] += np.arange(count)
         weight = np.where(np.arange(size) < count, self.weight[index], 0.0)
         own = self.row[index], self.column[index], self.lower[index], self.upper[index], weight
-        return Terms(*own, self.likelihood, self.roles, self.kind)
+        exposure = None if self.exposure is None else self.exposure[index]
+        return Terms(*own, self.likelihood, self.roles, self.kind, exposure)
 
     def gather(self, by_role: ByRole) -> Float[Array, "K J"]:
         """Pick the values of each cell's parameters out of one array for each role."""
@@ -122,35 +129,45 @@ def collect_terms(
     likelihoods: tuple[Likelihood, ...],
     role_outputs: dict[str, tuple[int, ...]],
 ) -> tuple[Terms, ...]:
-    """Sort the observed cells by likelihood and kind, in the order of their rows."""
+    """Sort the observed cells by likelihood and kind, in the order of their rows.
+
+    Those seen for a part of their period are apart, as others cost less without an exposure.
+    """
     families, kinds = list(dict.fromkeys(likelihoods)), ("exact", "right", "left", "interval")
-    found: dict[Any, list[Any]] = {key: [] for key in product(families, (*kinds, "share"))}
+    sorts = [*product(kinds, (False, True)), ("unknown", False)]
+    found: dict[Any, list[Any]] = {(family, *sort): [] for family in families for sort in sorts}
     for stretch in slices(len(observations), CELLS_AT_A_TIME):
         seen = to_support(observations.rows(stretch), likelihoods)
-        masks = {kind: getattr(seen, f"is_{kind}") & ~seen.is_share for kind in kinds}
-        for family, (kind, mask) in product(families, (masks | {"share": seen.is_share}).items()):
-            own = mask & np.array([other == family for other in likelihoods])
+        partial, unknown = seen.is_partial, np.isnan(seen.exposure)
+        # The kind of an exposed cell is that of the bounds of what was seen.
+        bounds = dataclasses.replace(seen, exposure=np.ones((1, 1)))
+        masks = {k: getattr(bounds, f"is_{k}") & ~unknown for k in kinds} | {"unknown": unknown}
+        for family, kind, exposed in found:
+            part = masks[kind] if kind == "unknown" else masks[kind] & (partial == exposed)
+            own = part & np.array([other == family for other in likelihoods])
             rows, outputs = np.nonzero(own)
-            ends = seen.lower[own], seen.upper[own]
             places = (stretch.start + rows).astype(np.int32), outputs.astype(np.int32)
-            found[family, kind].append((*places, *ends))
+            exposure = seen.exposure[own] if exposed else np.zeros(0)
+            cells = *places, seen.lower[own], seen.upper[own], exposure
+            found[family, kind, exposed].append(cells)
     terms = []
-    for family, kind in list(found):
-        row, output, lower, upper = map(
-            np.concatenate, zip(*found.pop((family, kind)), strict=True)
+    for family, kind, exposed in list(found):
+        row, output, lower, upper, exposure = map(
+            np.concatenate, zip(*found.pop((family, kind, exposed)), strict=True)
         )
         if not len(row):
             continue
         # Numbers that are the same for all cells, or there already, take no memory.
         below, above = (np.broadcast_to(end, len(row)) for end in (-np.inf, np.inf))
-        bounds = {"exact": (lower, lower), "left": (below, upper), "interval": (lower, upper)}
-        lower, upper = bounds.get(kind, (lower, above))
-        likelihood = PartialCount(family) if kind == "share" else family
+        ends = {"right": (lower, above), "left": (below, upper), "interval": (lower, upper)}
+        lower, upper = ends.get(kind, (lower, lower))
+        likelihood = PartialCount(family) if kind == "unknown" else family
         roles = tuple(parameter.role for parameter in likelihood.parameters)
         places = [np.searchsorted(role_outputs[role], range(len(likelihoods))) for role in roles]
         column = np.stack(places, axis=1, dtype=np.int32)[output]
         weight = np.broadcast_to(1.0, len(row))
-        terms.append(Terms(row, column, lower, upper, weight, likelihood, roles, kind))
+        own = row, column, lower, upper, weight, likelihood, roles, kind
+        terms.append(Terms(*own, exposure if exposed else None))
     return tuple(terms)
 
 

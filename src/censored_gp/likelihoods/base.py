@@ -249,7 +249,14 @@ class Likelihood(eqx.Module):
         """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""
         return tuple(link(value) for link, value in zip(self.links, gamma, strict=True))
 
-    def log_likelihood(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Batch:
+    def log_likelihood(
+        self,
+        lower: Batch,
+        upper: Batch,
+        *theta: Batch,
+        kind: Kind = None,
+        exposure: Batch | None = None,
+    ) -> Batch:
         """Return the log likelihood of a cell, Eq. (2), (3) and (11): log P(lower <= Y <= upper).
 
         exact: log p(lower), lower = upper; right: log P(Y >= lower), upper infinite; left:
@@ -258,7 +265,11 @@ class Likelihood(eqx.Module):
         With `kind` all cells are of that kind, with bounds inside the support. Without it each may
         be of any kind, or missing (both bounds infinite), which contributes 0; an interval that
         holds no value of the support gives -inf.
+
+        With an exposure the bounds are those of V, what was seen of Y in that share of its period.
         """
+        if exposure is not None:
+            theta = self.exposed(exposure, *theta)
         if kind == "exact":
             return self.log_density(lower, *theta)
         if kind == "right":

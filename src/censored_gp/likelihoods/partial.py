@@ -1,4 +1,4 @@
-"""A count of which a random share was counted: `side="share"`.
+"""A count of unknown exposure: what was counted is a random share of it.
 
 Whoever counts arrivals until a moment that is uniform on the period sees each of the Y arrivals
 with a probability U that is uniform on [0, 1]: the record v is equally likely to be 0, 1, ..., Y,
@@ -39,9 +39,9 @@ NO_WIDTH = 1e-300
 """The width of an empty piece, whose log must not be infinite."""
 
 
-def knows_shares(likelihood: Likelihood) -> bool:
-    """Return whether S(v) of a family is known: only counts can be counted in part."""
-    return isinstance(likelihood, Poisson | NegativeBinomial)
+def averages_exposure(likelihood: Likelihood) -> bool:
+    """Return whether S(v) of a family is known."""
+    return isinstance(likelihood, Poisson | NegativeBinomial) and likelihood.additive
 
 
 class PartialCount(Likelihood, register=False):
@@ -64,11 +64,18 @@ class PartialCount(Likelihood, register=False):
         """The number of nodes that the whole count needs."""
         return self.family.product_nodes
 
-    def log_likelihood(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Batch:
-        """Return log S(lower), the likelihood of the record, if `kind` is "share"."""
-        if kind == "share":
+    def log_likelihood(
+        self,
+        lower: Batch,
+        upper: Batch,
+        *theta: Batch,
+        kind: Kind = None,
+        exposure: Batch | None = None,
+    ) -> Batch:
+        """Return log S(lower), the likelihood of the record, if `kind` is "unknown"."""
+        if kind == "unknown":
             return self.log_share(lower, *theta)
-        return super().log_likelihood(lower, upper, *theta, kind=kind)
+        return super().log_likelihood(lower, upper, *theta, kind=kind, exposure=exposure)
 
     def log_share(self, v: Batch, *theta: Batch) -> Batch:
         """Return log S(v); of a Poisson count P(k) / (k + 1) = P(k + 1) / rate."""

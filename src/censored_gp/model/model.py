@@ -112,11 +112,16 @@ class Units(eqx.Module):
     scale: Float[np.ndarray, "D"]
 
     def apply(self, observations: Observations) -> Observations:
-        """Return the observations with bounds in model units."""
+        """Return the observations with bounds in model units.
+
+        What was seen in a share of a period has that share of the shift.
+        """
         if not self.shift.any() and np.all(self.scale == 1.0):
             return observations
-        lower = read_only((observations.lower - self.shift) / self.scale)
-        upper = read_only((observations.upper - self.shift) / self.scale)
+        # Only counts, which have no shift, may have an unknown exposure.
+        shift = self.shift * np.nan_to_num(observations.exposure, nan=1.0)
+        lower = read_only((observations.lower - shift) / self.scale)
+        upper = read_only((observations.upper - shift) / self.scale)
         return dataclasses.replace(observations, lower=lower, upper=upper)
 
 

@@ -3,7 +3,7 @@
 Every function takes the truth as an array, in which NaN means unknown and is left out, or as
 `Observations`, of which a cell may be known only up to an interval `[lower, upper]`. What a score
 means for such a cell is said in its docstring; for an exact cell it is the textbook score.
-Missing cells never count, nor do those of which only a random share was counted. Every other cell
+Missing cells never count, nor do those that were seen for a part of their period. Every other cell
 counts: a truth of predictive probability zero makes the NLPD infinite.
 Functions that end in `_cells` give one figure per cell, NaN where nothing is known; the others give
 one figure, or one per output with `per_output=True`.
@@ -392,8 +392,9 @@ def scores(prediction: Any, truth: Truth, level: float = 0.9) -> dict[str, dict[
 def _bounds(truth: Truth, prediction: Any) -> tuple[Cells, Cells, Mask]:
     """Return the bounds of the truth, infinite where it is unknown, and where it is known."""
     if isinstance(truth, Observations):
-        # P(Y >= v) is not the probability that v was counted.
-        lower, upper = np.where(truth.is_share, -np.inf, truth.lower), truth.upper
+        # What was seen in a part of a period is no value of the whole.
+        lower = np.where(truth.is_partial, -np.inf, truth.lower)
+        upper = np.where(truth.is_partial, np.inf, truth.upper)
     else:
         values = _as_columns(truth)
         unknown = np.isnan(values)

@@ -3,6 +3,10 @@
 The nodes gamma_s and weights w_s come from the posterior, so everything is a weighted sum over
 components of the likelihood's own functions. Between bounds every component is truncated.
 
+A cell that was seen for a part of its period is what was seen plus the rest, Y = V + U. Given
+gamma_s and V the rest is of the same family, so that it is a mixture again, of components that
+begin at V. Where V has bounds, each component is divided by quantiles of V between them.
+
 Programs are compiled for a likelihood, a query and few numbers of cells, whatever the posterior is
 like: all models of a family share them. That matters, as tails take long to compile.
 """
@@ -22,6 +26,7 @@ from jaxtyping import Array, Bool, Float
 
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
+from censored_gp.likelihoods.quadrature import gauss_legendre
 from censored_gp.likelihoods.quantiles import Density, Tails, invert
 from censored_gp.likelihoods.special.interval import log_difference
 from censored_gp.likelihoods.support import Support
@@ -41,6 +46,8 @@ MOST_COMPONENTS = 2**16
 """One call of a program covers at most this many components times cells: they fit a cache."""
 LEAP = 0.1
 """The guess at a quantile is taken to be wrong by this many standard deviations."""
+PART_NODES = 32
+"""Quantiles of what was seen of a cell in a part of its period, if that has bounds itself."""
 NARROW = 1e-9
 """Between bounds that are this many standard deviations apart a density counts as constant."""
 
@@ -54,6 +61,8 @@ class Mixture(eqx.Module):
     bounds: tuple[PerCell, ...] = ()
     kind: str | None = eqx.field(static=True, default=None)
     """"right" if no cell has an upper bound, "left" if none has a lower one: less to compile."""
+    seen: Float[Array, "#S K"] | float = 0.0
+    """What was seen of Y, of which the components are the rest; there are no bounds then."""
 
     def average(self, values: PerNode) -> PerCell:
         """Return the mean over components."""
@@ -69,7 +78,7 @@ class Mixture(eqx.Module):
         if self.bounds:
             mean, variance = family.moments_within(*self.bounds, *theta, kind=self.kind)
         else:
-            mean, variance = family.mean(*theta), family.variance(*theta)
+            mean, variance = self.seen + family.mean(*theta), family.variance(*theta)
         centre = self.average(mean)
         return centre, self.average(variance) + self.average((mean - centre) ** 2)
 
@@ -77,7 +86,8 @@ class Mixture(eqx.Module):
         """Return log P(lower <= Y <= upper), the log density where they are equal."""
         log_likelihood = self.likelihood.log_likelihood
         if not self.bounds:
-            return self.log_average(log_likelihood(lower, upper, *self.theta))
+            ends = lower - self.seen, upper - self.seen
+            return self.log_average(log_likelihood(*ends, *self.theta))
         start, end = self.bounds
         low, high = jnp.maximum(lower, start), jnp.minimum(upper, end)
         empty = low > high
@@ -93,7 +103,7 @@ class Mixture(eqx.Module):
 
     def log_tails(self, y: PerCell) -> tuple[PerCell, PerCell]:
         """Return log P(Y <= y) and log P(Y > y) without regard to bounds."""
-        below, above = self.likelihood.log_tails_anywhere(y, *self.theta)
+        below, above = self.likelihood.log_tails_anywhere(y - self.seen, *self.theta)
         return self.log_average(below), self.log_average(above)
 
     def log_cdf(self, y: PerCell) -> PerCell:
@@ -130,7 +140,7 @@ class Mixture(eqx.Module):
         """
         family, theta = self.likelihood, self.theta
         if not self.bounds:
-            return self.log_tails, lambda y: self.log_average(family.log_density(y, *theta))
+            return self.log_tails, self._log_density
         lower = jnp.where(narrow, -jnp.inf, self.bounds[0])
         upper = jnp.where(narrow, jnp.inf, self.bounds[1])
         start, end = bound_tails(family, lower, upper, theta)
@@ -143,12 +153,20 @@ class Mixture(eqx.Module):
 
         return log_tails, lambda y: self.log_average(family.log_density(y, *theta) - whole)
 
+    def _log_density(self, y: PerCell) -> PerCell:
+        """Return the log density, without regard to bounds."""
+        rest, support = y - self.seen, self.likelihood.support
+        inside = rest > support.lower
+        rest = jnp.where(inside, rest, support.inside[0])
+        logs = self.likelihood.log_density(rest, *self.theta)
+        return self.log_average(jnp.where(inside, logs, -jnp.inf))
+
     def _guess(self, level: PerCell) -> tuple[PerCell, PerCell]:
         """Return a guess at a quantile, inside the bounds, and by how much it may be wrong.
 
         It is that of a simple variable of the same mean and variance, truncated to the bounds.
         """
-        mean = self.likelihood.mean(*self.theta)
+        mean = self.seen + self.likelihood.mean(*self.theta)
         centre = self.average(mean)
         # A variance that is made of quantiles itself would take longer than it saves.
         own = type(self.likelihood).variance is not Likelihood.variance
@@ -204,12 +222,48 @@ class ParameterMean(eqx.Module):
 
 
 class Nodes(NamedTuple):
-    """Nodes of K cells of one likelihood: latent values by parameter, their weights, and bounds."""
+    """Nodes of K cells of one likelihood: latent values by parameter, their weights, and bounds.
+
+    Attributes
+    ----------
+    exposure
+        The share of its period in which each cell was seen, of which the bounds are; None: all.
+        The bounds are then points at all of these cells, or at none.
+    """
 
     likelihood: Likelihood
     gamma: Gamma
     weights: Float[np.ndarray, "S #K"]
     bounds: Bounds
+    exposure: Float[np.ndarray, "K"] | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """Which bound the cells have, if none has the other; "exact": points of a part."""
+        if self.exposure is not None:
+            return "exact" if np.all(self.bounds[0] == self.bounds[1]) else None
+        return _kind(self.bounds)
+
+
+def _partial_mixture(
+    likelihood: Likelihood,
+    theta: tuple[PerNode, ...],
+    weights: Float[Array, "S #K"],
+    bounds: tuple[PerCell, ...],
+    exposure: PerCell,
+    kind: str | None,
+) -> Mixture:
+    """Return Y = V + U given the bounds of V; U is the rest of the period."""
+    seen: Any = bounds[0][None]
+    if kind != "exact":
+        points, mass = gauss_legendre(PART_NODES, 2)
+        levels, shape = 0.5 * (points + 1.0), (-1, seen.shape[1])
+        seen = likelihood.quantile_within(levels, *bounds, *likelihood.exposed(exposure, *theta))
+        theta = tuple(jnp.broadcast_to(t, seen.shape).reshape(shape) for t in theta)
+        weights = (0.5 * mass * weights).reshape(-1, weights.shape[1])
+        seen = seen.reshape(shape)
+    rest = likelihood.unseen(exposure, seen, *theta)
+    return Mixture(likelihood, tuple(jnp.asarray(t) for t in rest), weights, seen=seen)
 
 
 @compiled
@@ -220,36 +274,51 @@ def _evaluate(
     weights: Float[Array, "S #K"],
     gamma: tuple[PerNode, ...],
     bounds: tuple[PerCell, ...],
+    exposure: PerCell | None,
     arguments: tuple[PerCell, ...],
 ) -> tuple[PerCell, ...]:
     """Evaluate a query of the mixtures of cells of one likelihood."""
-    result = query(Mixture(likelihood, likelihood.theta(*gamma), weights, bounds, kind), *arguments)
+    theta = likelihood.theta(*gamma)
+    if exposure is None or isinstance(query, ParameterMean):
+        mixture = Mixture(likelihood, theta, weights, bounds, kind)
+    else:
+        mixture = _partial_mixture(likelihood, theta, weights, bounds, exposure, kind)
+    result = query(mixture, *arguments)
     return result if isinstance(result, tuple) else (result,)
 
 
 @compiled
 def _reweight(
-    likelihood: Likelihood, kind: str | None, weights: Any, gamma: Any, bounds: Any
+    likelihood: Likelihood, kind: str | None, weights: Any, gamma: Any, bounds: Any, exposure: Any
 ) -> PerNode:
     """Return w_s p(record | gamma_s), normalised."""
     theta = likelihood.theta(*gamma)
     if isinstance(likelihood, PartialCount):
-        record = likelihood.log_likelihood(*bounds, *theta, kind="share")
-    elif kind is None:
-        record = likelihood.log_likelihood(*bounds, *theta)
+        record = likelihood.log_likelihood(*bounds, *theta, kind="unknown")
+    elif kind is None or exposure is not None:
+        record = likelihood.log_likelihood(*bounds, *theta, kind=kind, exposure=exposure)
     else:
         record = log_mass(likelihood, *bounds, *theta, kind=kind)
     return jax.nn.softmax(jnp.log(weights) + record, axis=0)
 
 
 @compiled
-def _draw(likelihood: Likelihood, key: Array, gamma: Any, bounds: Any) -> PerCell:
+def _draw(
+    likelihood: Likelihood, kind: str | None, key: Array, gamma: Any, bounds: Any, exposure: Any
+) -> PerCell:
     """Draw outputs given their latent values, by inversion where there are bounds."""
     theta = likelihood.theta(*gamma)
     if not bounds:
         return likelihood.sample(key, theta[0].shape, *theta)
     uniform = jax.random.uniform(key, theta[0].shape, minval=1e-12)
-    return likelihood.quantile_within(uniform, *bounds, *theta)
+    if exposure is None:
+        return likelihood.quantile_within(uniform, *bounds, *theta)
+    seen = bounds[0]
+    if kind != "exact":
+        part = likelihood.exposed(exposure, *theta)
+        seen = likelihood.quantile_within(uniform, *bounds, *part)
+    rest = likelihood.unseen(exposure, seen, *theta)
+    return seen + likelihood.sample(jax.random.fold_in(key, 1), seen.shape, *rest)
 
 
 def _in_chunks(
@@ -275,32 +344,36 @@ def evaluate(
     nodes: Nodes, query: Callable[..., Any], *arguments: Float[np.ndarray, "K"]
 ) -> tuple[Float[np.ndarray, "K"], ...]:
     """Evaluate a query, a function of a `Mixture` and of arguments per cell, for all cells."""
-    likelihood, gamma, weights, bounds = nodes
-    kind = _kind(bounds) if query is Mixture.moments else None
+    likelihood, gamma, weights, bounds, exposure = nodes
+    kind = nodes.kind if query is Mixture.moments or exposure is not None else None
     program: Any = functools.partial(_evaluate, likelihood, query, kind)
-    cells: tuple[Any, ...] = (weights, gamma, bounds, arguments)
+    cells: tuple[Any, ...] = (weights, gamma, bounds, exposure, arguments)
     if weights.shape[1] == 1:
         program, cells = functools.partial(program, weights), cells[1:]
-    return _in_chunks(program, *shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights)), cells)
+    components = len(weights) * (PART_NODES if exposure is not None and kind is None else 1)
+    most = max(1, MOST_COMPONENTS // components)
+    return _in_chunks(program, *shapes(gamma[0].shape[1], most), cells)
 
 
 def reweight(nodes: Nodes) -> Nodes:
     """Return cavity nodes with their posterior weights, given the record of each cell."""
-    likelihood, gamma, weights, bounds = nodes
-    program = functools.partial(_reweight, likelihood, _kind(bounds), weights)
+    likelihood, gamma, weights, bounds, exposure = nodes
+    program = functools.partial(_reweight, likelihood, nodes.kind, weights)
     chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights))
-    return nodes._replace(weights=_in_chunks(program, *chunks, (gamma, bounds)))
+    return nodes._replace(weights=_in_chunks(program, *chunks, (gamma, bounds, exposure)))
 
 
-def draw(likelihood: Likelihood, key: Array, gamma: Gamma, bounds: Bounds) -> Any:
+def draw(nodes: Nodes, key: Array) -> Any:
     """Draw each cell once for each of its S latent values, and return an array like those."""
+    likelihood, gamma, _, bounds, exposure = nodes
+    kind = None if exposure is None else nodes.kind
 
     def program(*cells: Any) -> PerCell:
         nonlocal key
         key, own = jax.random.split(key)
-        return _draw(likelihood, own, *cells)
+        return _draw(likelihood, kind, own, *cells)
 
     shape, total = gamma[0].shape, gamma[0].size
-    cells = jax.tree.map(lambda a: np.broadcast_to(a, shape).ravel(), (gamma, bounds))
+    cells = jax.tree.map(lambda a: np.broadcast_to(a, shape).ravel(), (gamma, bounds, exposure))
     size = bucket(min(total, MOST_COMPONENTS), "predictions")
     return _in_chunks(program, size, slices(total, MOST_COMPONENTS), cells).reshape(shape)

@@ -6,7 +6,8 @@ mixture over them (`mixture`). What a user asks for is a query of these mixtures
 With bounds it is the distribution of what a censored cell really was. The posterior has seen these
 bounds, so the weights stay and each component is truncated. Only where a cell has a nugget, noise
 that no other row shares, does the posterior give the nodes of its cavity, and they are reweighted
-by the likelihood of the cell's own record.
+by the likelihood of the cell's own record. Of a cell that was seen for a part of its period the
+bounds are those of the part, and what is predicted is the whole.
 
 One program is compiled for each query and likelihood; all models of a family share them.
 """
@@ -92,8 +93,12 @@ class Prediction:
         self._likelihoods = [posterior.model.likelihoods[output] for output in self._outputs]
         nowhere = np.zeros(self.shape, dtype=bool)
         self._exact = nowhere if bounds is None else bounds.is_exact
-        self._partial = nowhere if bounds is None else bounds.is_share
-        self._bounds = () if bounds is None else (bounds.lower, bounds.upper)
+        self._exposure = np.ones(self.shape) if bounds is None else bounds.exposure
+        self._bounds = ()
+        if bounds is not None:
+            # A count is at least what was seen of it in an unknown share.
+            upper = np.where(np.isnan(bounds.exposure), np.inf, bounds.upper)
+            self._bounds = bounds.lower, upper
         self._nodes: Any = None
         self._levels: dict[tuple[str, float], Cells] = {}
 
@@ -331,14 +336,15 @@ class Prediction:
         drawn = np.empty((count, *self.shape))
         if self._bounds:
             drawn[:] = self._bounds[0]
-        for family, cells in self._by_family(everything, ~self._exact):
+        for family, cells, exposure in self._by_family(everything, ~self._exact):
             key, own = jax.random.split(key)
             if cells[0].size:
                 gamma = self._gamma(latent, family, cells)
                 bounds = tuple(b[cells] for b in self._bounds)
                 if self._has_cavity(family):
                     gamma = self._match_marginals(family, cells, bounds, gamma)
-                drawn[:, cells[0], cells[1]] = draw(family, own, gamma, bounds)
+                nodes = Nodes(family, gamma, np.ones((1, 1)), bounds, exposure)
+                drawn[:, cells[0], cells[1]] = draw(nodes, own)
         self._warn_of_nan(drawn)
         return self._units.shift + self._units.scale * drawn
 
@@ -416,26 +422,36 @@ class Prediction:
         if not wanted[rows].any():
             return
         latent, weights = self._nodes_of(rows)
-        for family, cells in self._by_family(rows, wanted):
+        for family, cells, exposure in self._by_family(rows, wanted):
             if cells[0].size:
                 gamma = self._gamma(latent, family, (cells[0] - rows.start, cells[1]))
                 bounds = tuple(bound[cells] for bound in self._bounds)
-                nodes = Nodes(family, gamma, weights[:, None], bounds)
+                nodes = Nodes(family, gamma, weights[:, None], bounds, exposure)
                 yield cells, reweight(nodes) if self._has_cavity(family) else nodes
 
-    def _by_family(self, rows: slice, wanted: Mask) -> Iterator[tuple[Likelihood, Index]]:
-        """Yield each family that some rows have, and its wanted cells.
+    def _by_family(
+        self, rows: slice, wanted: Mask
+    ) -> Iterator[tuple[Likelihood, Index, Float[np.ndarray, "K"] | None]]:
+        """Yield each family that some rows have, its wanted cells, and their exposures if below 1.
 
-        The cells of a likelihood of which a random share was counted are a family of their own.
+        The counts of a likelihood that were seen for an unknown share are a family of their own.
         """
+        exposure = self._exposure[rows]
+        whole, unknown = (exposure == 1) | (exposure == 0), np.isnan(exposure)
+        point = whole if not self._bounds else np.equal(*(b[rows] for b in self._bounds))
         for likelihood in dict.fromkeys(self._likelihoods):
             same = np.array([other == likelihood for other in self._likelihoods])
-            partial = PartialCount(likelihood), self._partial
-            for family, kind in ((likelihood, ~self._partial), partial):
-                cells = same & kind[rows]
+            for family, kind in (
+                (likelihood, whole),
+                (PartialCount(likelihood), unknown),
+                (likelihood, ~whole & ~unknown & point),
+                (likelihood, ~whole & ~unknown & ~point),
+            ):
+                cells = same & kind
                 if cells.any():
                     row, output = np.nonzero(cells & wanted[rows])
-                    yield family, (row + rows.start, output)
+                    own = None if kind is whole or kind is unknown else exposure[row, output]
+                    yield family, (row + rows.start, output), own
 
     def _gamma(
         self, latent: Mapping[str, Float[AnyArray, "S N O"]], family: Likelihood, cells: Index

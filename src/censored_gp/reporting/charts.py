@@ -112,7 +112,8 @@ def _cell_tips(axis: str, position: str, probability: float) -> dict[str, str]:
         axis: position,
         "observed": f"datum.k === 4 ? 'missing' : datum.k === 1 ? 'at least ' + {value} : "
         f"datum.k === 2 ? 'at most ' + {value} : "
-        f"datum.k === 3 ? {value} + ' to ' + {upper} : {value}",
+        f"datum.k === 3 ? {value} + ' to ' + {upper} : "
+        f"datum.k === 5 ? {value} + ' in a part of the period' : {value}",
         "estimate of the truth": f"datum.k === 0 ? '= observed' : {_number('e')}",
         "predicted": _number("m"),
         f"{probability:.0%} interval": f"{_number('lo')} + ' to ' + {_number('hi')}",
@@ -135,6 +136,7 @@ def _cell_layers(chart: alt.Chart, kinds: frozenset[int], clip: bool, **encoding
         {**dot, **bound, "shape": "triangle-down"},
         {"type": "rule", "style": "cgp-between"},
         {"type": "tick", "style": "cgp-missing", "orient": "vertical", "height": 9},
+        {"type": "point", "filled": False, "shape": "circle", "size": 24, "style": "cgp-bound"},
     ]
     layers = []
     for kind in sorted(kinds):

@@ -39,7 +39,7 @@ MOST_CALIBRATION_ROWS = 3000
 """At most this many training rows are used for calibration where none were held out."""
 MOSTLY_MISSING = 0.5
 """An output of which a larger share of cells is missing is listed among the problems."""
-CELL_KINDS = ("exact", "right", "left", "interval", "missing")
+CELL_KINDS = ("exact", "right", "left", "interval", "missing", "partial")
 """Kinds of cells; charts refer to them by position."""
 ALL_OUTPUTS = "all outputs"
 
@@ -108,9 +108,9 @@ class Content:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of cells of each kind; "share": of the right-censored, those that are shares."""
+        """Number of cells of each kind."""
         known = self.model.observations_
-        return {kind: int(getattr(known, f"is_{kind}").sum()) for kind in (*CELL_KINDS, "share")}
+        return {kind: int(getattr(known, f"is_{kind}").sum()) for kind in CELL_KINDS}
 
 
 # ---- series ----
@@ -128,7 +128,8 @@ def drawn_series(model: Any, probability: float, max_points: int) -> Series:
     kind = np.select([getattr(known, f"is_{name}") for name in CELL_KINDS], range(len(CELL_KINDS)))
     value = np.where(known.is_interval | known.is_right, known.lower, known.values())
     upper = np.where(known.is_interval, known.upper, np.nan)
-    imputed = np.clip(imputed, known.lower, known.upper)
+    within = np.clip(imputed, known.lower, known.upper)
+    imputed = np.where(known.is_partial, imputed, within)
     cells = {"m": prediction.mean, "lo": low, "hi": high, "v": value, "u": upper, "e": imputed}
     at = x[rows].astype("datetime64[ms]").astype(np.int64) if axis.is_time else x[rows]
     shared: dict[str, list[Any]] = {"x": at.tolist()}
@@ -178,8 +179,8 @@ def rounded(values: Any, digits: int = 5) -> list[float | None]:
 
 
 def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | None:
-    """Return lost demand; None if nothing is right-censored or the model ignores censoring."""
-    if not model.use_censoring or not model.observations_.is_right.any():
+    """Return lost demand; None if no record falls short or the model ignores censoring."""
+    if not model.use_censoring or not model.observations_.falls_short.any():
         return None
 
     def ask(*by: str) -> list[dict[str, Any]]:
@@ -360,7 +361,7 @@ def code(model: Any) -> str:
             given |= {"outputs": layout.value, "by": layout.by}
             chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
         remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
-        for name in ("censored", "capacity", "lower", "upper", "side"):
+        for name in ("censored", "capacity", "lower", "upper", "exposure", "side"):
             given[name] = getattr(layout, name)
         given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
         arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]

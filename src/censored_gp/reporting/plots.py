@@ -182,7 +182,8 @@ def plot_observations(
     """Draw the observations of an output; exact, censored and missing rows differ in shape.
 
     Exact values are dots. Right- and left-censored rows are bars at the bound with an arrow to
-    where the truth lies, intervals are bars between their bounds, missing rows ticks at the bottom.
+    where the truth lies, intervals are bars between their bounds, rows that were seen for a part of
+    their period are rings, missing rows ticks at the bottom.
 
     Examples
     --------
@@ -197,13 +198,16 @@ def plot_observations(
     values, colours = observations.values()[:, d], colours_on(ax)
     dot = {"marker": "o", "color": colours["exact"], "s": 12, "alpha": 0.75}
     arrow = {"color": colours["censored"], "s": 90, "alpha": 0.95}
+    ring = {"facecolors": "none", "edgecolors": colours["censored"], "s": 16, "linewidths": 1.2}
     for rows, label, mark in (
         (observations.is_exact[:, d], "exact", dot),
         (observations.is_right[:, d], "at least", {**arrow, "marker": _arrow(1)}),
         (observations.is_left[:, d], "at most", {**arrow, "marker": _arrow(-1)}),
+        (observations.is_partial[:, d], "part of period", ring),
     ):
         if rows.any():
-            ax.scatter(x[rows], values[rows], linewidths=0, zorder=3, label=label, **mark)
+            look = {"linewidths": 0, "zorder": 3, "label": label, **mark}
+            ax.scatter(x[rows], values[rows], **look)
     rows = observations.is_interval[:, d]
     if rows.any():
         ends = observations.lower[rows, d], observations.upper[rows, d]

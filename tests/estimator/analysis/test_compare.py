@@ -92,8 +92,8 @@ def test_all_six_models_of_the_paper(frame):
 def test_data_that_one_family_cannot_take_are_refused_before_any_fit(frame, monkeypatch):
     monkeypatch.setattr(compare, "_fit", lambda *_: pytest.fail("fitted"))
     flags = (frame[["a"]] == 4).to_numpy()
-    with pytest.raises(ValueError, match="share"):
+    with pytest.raises(ValueError, match="exposure"):
         censored_gp.compare(
-            frame[["x"]], frame[["a"]], censored=flags, side="share",
+            frame[["x"]], frame[["a"]], censored=flags, exposure="unknown",
             models="CGP", likelihoods=["poisson", "gaussian"],
         )  # fmt: skip

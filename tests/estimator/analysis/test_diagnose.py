@@ -228,7 +228,7 @@ def test_hours_that_are_censored_in_every_week_are_told():
     (said,) = cautions(observed(WORKING), HOURS)
     assert said.startswith("Output 'y': 10 of 168 hours of the week are censored every time")
     assert "such as Monday 8:00" in said
-    assert 'side="share"' in said
+    assert 'exposure="unknown"' in said
 
 
 def test_a_single_week_in_which_an_hour_was_seen_is_enough():
@@ -256,9 +256,10 @@ def test_few_such_hours_are_not_worth_a_word():
     assert cautions(observed(few), HOURS) == []
 
 
-def test_shares_speak_of_the_level_and_so_do_two_bounds():
+def test_parts_of_periods_speak_of_the_level_and_so_do_two_bounds():
     known = observed(WORKING)
-    assert cautions(dataclasses.replace(known, is_share=known.is_right), HOURS) == []
+    part = Observations.exact(known.lower, exposure=np.where(WORKING, 0.5, 1.0))
+    assert cautions(part, HOURS) == []
     rounded = Observations.from_rounding(np.full(len(HOURS), 5.0), np.where(WORKING, 1.0, 0.0))
     assert cautions(rounded, HOURS) == []
     assert cautions(Observations.from_rounding(np.full(len(HOURS), 5.0), 1.0), HOURS) == []
@@ -286,7 +287,7 @@ def test_days_of_the_week_are_days():
     (said,) = cautions(observed(saturday, -1), days)
     assert said.startswith("Output 'y': 1 of 7 days of the week is censored every time")
     assert "Saturday" in said
-    assert "share" not in said, "what is at most so much is no share"
+    assert "exposure" not in said, "what is at most so much is no part"
 
 
 @pytest.mark.parametrize("times", [None, HOURS])

@@ -37,11 +37,12 @@ def compare(
     """Fit models of the paper with one family or several, and return a table, the best one first.
 
     The best has the least `nlpd`: the mean negative log probability of held-out cells (of their
-    bounds, where they are censored; shares are not scored). All models predict the same folds, and
-    every fold is fitted afresh, so that nothing leaks from the cells held out. If counts are
-    compared with continuous families, the latter are scored by the probability of y ± 1/2, so that
-    scores are comparable. `elbo` compares models only within one
-    family and with the same use of the bounds (NCGP and MONCGP see other data than the rest).
+    bounds, where they are censored; cells that were seen for a part of their period are not
+    scored). All models predict the same folds, and every fold is fitted afresh, so that nothing
+    leaks from the cells held out. If counts are compared with continuous families, the latter are
+    scored by the probability of y ± 1/2, so that scores are comparable. `elbo` compares models only
+    within one family and with the same use of the bounds (NCGP and MONCGP see other data than the
+    rest).
 
     Parameters
     ----------
@@ -139,4 +140,4 @@ def nlpd_of_counts(prediction: CrossPrediction, known: Observations) -> float:
     """Return the mean `nlpd` of whole numbers, y ± 1/2 under a continuous family."""
     half = np.where(prediction.discrete, 0.0, 0.5)
     logs = prediction.log_probability(known.lower - half, known.upper + half)
-    return float(-np.mean(logs[~known.is_missing & ~known.is_share]))
+    return float(-np.mean(logs[~known.is_missing & ~known.is_partial]))

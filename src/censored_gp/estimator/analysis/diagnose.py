@@ -1,9 +1,10 @@
 """Cross-validation of a fitted model: scores of held-out cells, and warnings in words.
 
 A censored cell is scored by the log probability of its bounds, an exact one by its log density
-(shares are not scored). The probability integral transform of a censored cell is an interval, like
-that of a count. The same folds are predicted by a model that ignores censoring and by one that is
-fitted to exact cells only, to tell what using the bounds is worth.
+(what was seen for a part of its period is not scored). The probability integral transform of a
+censored cell is an interval, like that of a count. The same folds are predicted by a model that
+ignores censoring and by one that is fitted to exact cells only, to tell what using the bounds is
+worth.
 
 `censoring_cautions` tells where levels are not identified by the data: outputs, and hours of the
 week, that are mostly censored.
@@ -46,7 +47,8 @@ MORE_THAN_CHANCE = 3.0
 
 SHARE = (
     " If it is a count that stopped at a random moment of its period, say so: with a family of "
-    'counts, side="share" takes it for a share.'
+    'counts, exposure="unknown" averages over that moment. If the time is known in which it could '
+    "be seen, give that as the exposure."
 )
 
 THIS, NAIVE, EXACT = "this model", "ignores censoring", "exact cells only"
@@ -68,8 +70,8 @@ Scores = dict[str, dict[str, dict[str, float]]]
 
 def censoring_cautions(known: Observations, times: Times | None = None) -> list[str]:
     """Return a sentence for each output whose level is not identified by its data."""
-    # Two bounds identify the level, and so does a share.
-    hidden = (known.is_right | known.is_left) & ~known.is_share
+    # Two bounds identify the level, and so does what was seen in a part of a period.
+    hidden = known.is_right | known.is_left
     found = []
     for d, name in enumerate(known.names):
         seen = ~known.is_missing[:, d]
@@ -80,7 +82,7 @@ def censoring_cautions(known: Observations, times: Times | None = None) -> list[
                 "the model than on data: trust differences in time more than the level itself."
             )
         elif times is not None and (said := _of_slots(hidden[seen, d], times[seen])):
-            # A share is a lower bound.
+            # Of what was seen in part, the whole is at least that.
             hint = SHARE if known.is_right[hidden[:, d], d].all() else ""
             found.append(f"Output {name!r}: {said}{hint}")
     return found
@@ -213,7 +215,7 @@ def _refit(model: Any, held_out: Bool[np.ndarray, "N D"], use_censoring: bool) -
     """Fit again without some cells."""
     training, units = model.training_, model.units_
     seen = units.apply(seen_by(training.likelihoods, training.observations, use_censoring))
-    values = seen.values()
+    values = seen.full_values()
     left = np.where(held_out, np.nan, values)
     # An output of which nothing is left must start somewhere.
     left = np.where(np.isnan(left).all(axis=0), values, left)
@@ -294,12 +296,12 @@ def warnings_of(scores: Scores, model: Any, level: float = LEVEL) -> tuple[str, 
     found += censoring_cautions(known, times)
     if own["all"]["cells"] == 0:
         found.append(
-            "No cell could be scored, as all that were seen are shares of the truth: nothing is "
+            "No cell could be scored, as all were seen for a part of their period: nothing is "
             "known for or against the model. Some cells that were seen whole would tell."
         )
     discrete = any(k.support.discrete for k in model.training_.likelihoods)
-    for name, shares in zip(known.names, known.is_share.sum(axis=0), strict=True):
-        said = _of_row(own[name], level, discrete, int(shares))
+    for name, unscored in zip(known.names, known.is_partial.sum(axis=0), strict=True):
+        said = _of_row(own[name], level, discrete, int(unscored))
         found += [f"Output {name!r}: {words}" for words in said]
     for name in [name for name in RIVALS if name in scores]:
         gain = own["all"]["nlpd"] - scores[name]["all"]["nlpd"]
@@ -311,8 +313,8 @@ def warnings_of(scores: Scores, model: Any, level: float = LEVEL) -> tuple[str, 
     return tuple(found)
 
 
-def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0) -> list[str]:
-    """Return what the scores of one output say against the model; `shares` were not scored."""
+def _of_row(row: dict[str, float], level: float, discrete: bool, unscored: int = 0) -> list[str]:
+    """Return what the scores of one output say against the model; cells of parts were unscored."""
     found, cells = [], max(1.0, row["cells"])
     noise = 2 * np.sqrt(level * (1 - level) / cells) + 0.02
     if row["coverage"] < level - noise:
@@ -336,7 +338,7 @@ def _of_row(row: dict[str, float], level: float, discrete: bool, shares: int = 0
             f"by {row['pit_deviation']:.2f}). Try another family with compare(...)."
         )
     # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
-    if row["r2"] < 0 and row["exact"] > 0.7 * (cells + shares):
+    if row["r2"] < 0 and row["exact"] > 0.7 * (cells + unscored):
         found.append(
             "its exact cells would have been predicted better by their mean. Are the inputs the "
             "right ones?"

@@ -73,20 +73,20 @@ def lost_demand(
 
 
 def draw_lost(model: Any, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
-    """Draw the lost demand of each right-censored cell, in the order of rows, and cache the draws.
+    """Draw the lost demand of each cell that falls short, in the order of rows; cache the draws.
 
     If the seed is a generator, draws differ every time and are not cached.
     """
     posterior, count, by_seed, lost = LATEST.get(model, (None, 0, 0, np.zeros((1, 0))))
     if posterior is model.posterior_ and (count, by_seed) == (samples, seed):
         return lost
-    known, rows = model.observations_, np.any(model.observations_.is_right, axis=1)
+    known, rows = model.observations_, np.any(model.observations_.falls_short, axis=1)
     if not rows.any():
         return np.zeros((1, 0))
-    right, recorded = known.is_right[rows], known.lower[known.is_right]
+    short, recorded = known.falls_short[rows], known.recorded[known.falls_short]
     parts = model.imputation(rows).sample_in_chunks(samples, seed)
     # Computing is in other units, so that a draw at its bound can come out a hair below it.
-    lost = np.concatenate([np.maximum(part[:, right] - recorded, 0.0) for part in parts])
+    lost = np.concatenate([np.maximum(part[:, short] - recorded, 0.0) for part in parts])
     if isinstance(seed, int):
         LATEST[model] = model.posterior_, samples, seed, lost
     return lost
@@ -103,9 +103,9 @@ def summarise(
     def sums(cells: Shaped[np.ndarray, "N D"]) -> Float[np.ndarray, " G"]:
         return np.bincount(groups.code.ravel(), weights=cells.ravel(), minlength=groups.count)
 
-    counted = known.is_exact | known.is_right
-    total = lost @ np.eye(groups.count)[groups.code[known.is_right]]
-    observed = sums(np.where(counted, known.lower, 0.0))
+    counted = known.is_exact | known.falls_short
+    total = lost @ np.eye(groups.count)[groups.code[known.falls_short]]
+    observed = sums(np.where(counted, known.recorded, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(total / (observed + total), nan=0.0)
     table = {**groups.labels, "observed": observed, "demand": observed + total.mean(axis=0)}
@@ -113,7 +113,7 @@ def summarise(
         low, high = np.quantile(draws, [(1 - probability) / 2, (1 + probability) / 2], axis=0)
         table |= {name: draws.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
     table["cells"] = sums(counted).astype(int)
-    table["censored"] = sums(known.is_right).astype(int)
+    table["censored"] = sums(known.falls_short).astype(int)
     return table
 
 
