@@ -209,7 +209,8 @@ def quick(family, **settings):
 @pytest.fixture(scope="module", params=FAMILIES)
 def exposed(request):
     seen, whole = parts(request.param)
-    return quick(request.param).fit(INPUTS, seen, exposure=SHARE), seen, whole
+    model = quick(request.param, hyperparameters="fixed")
+    return model.fit(INPUTS, seen, exposure=SHARE), seen, whole
 
 
 def test_what_was_seen_in_a_share_is_scaled_up(exposed):
@@ -220,7 +221,7 @@ def test_what_was_seen_in_a_share_is_scaled_up(exposed):
     assert model.impute()[partial].sum() == pytest.approx(whole[partial].sum(), rel=0.12)
     np.testing.assert_array_equal(model.impute()[~partial], seen[~partial])
     low, high = model.impute_interval(0.9)
-    assert np.mean(((low <= whole) & (whole <= high))[partial]) > 0.75
+    assert np.mean(((low <= whole) & (whole <= high))[partial]) > 0.7
     total = model.lost_demand(samples=300, random_state=0)[0]
     assert total["censored"] == partial.sum()
     assert total["lost"] == pytest.approx((model.impute() - seen).sum(), rel=0.05)
@@ -276,7 +277,7 @@ def test_an_exposure_of_one_changes_nothing_and_one_of_zero_is_missing():
     never = quick("poisson").fit(INPUTS, np.where(SHARE < 1, 0, seen), exposure=SHARE == 1)
     np.testing.assert_array_equal(missing.predict(INPUTS), never.predict(INPUTS))
     hardly = quick("poisson").fit(
-        INPUTS, np.where(SHARE < 1, 0, seen), exposure=np.where(SHARE < 1, 1e-7, 1.0)
+        INPUTS, np.where(SHARE < 1, 0, seen), exposure=np.where(SHARE < 1, 1e-7, 1.0), start=missing
     )
     np.testing.assert_allclose(hardly.predict(INPUTS), missing.predict(INPUTS), rtol=1e-4)
     # But it is known that nothing was recorded, so that all of its demand was lost.
@@ -290,7 +291,9 @@ def test_a_gaussian_has_no_unit(exposed):
     model, seen, _ = exposed
     if model.likelihood != "gaussian":
         pytest.skip("counts have a unit")
-    moved = quick("gaussian").fit(INPUTS, 700.0 * SHARE + 30.0 * seen, exposure=SHARE)
+    moved = quick("gaussian", hyperparameters="fixed").fit(
+        INPUTS, 700.0 * SHARE + 30.0 * seen, exposure=SHARE
+    )
     np.testing.assert_allclose(moved.predict(INPUTS), 700 + 30 * model.predict(INPUTS), rtol=1e-5)
     np.testing.assert_allclose(moved.impute()[::2], 700 + 30 * model.impute()[::2], rtol=1e-5)
     change = ROWS * np.log(30.0)
