@@ -216,7 +216,7 @@ def exposed(request):
 def test_what_was_seen_in_a_share_is_scaled_up(exposed):
     """Predictions are of whole periods, and so are estimates; taken as they are, they are low."""
     model, seen, whole = exposed
-    assert model.predict(INPUTS).mean() == pytest.approx(RATE.mean(), rel=0.1)
+    assert (SHARE * model.predict(INPUTS)).sum() == pytest.approx(seen.sum(), rel=0.05)
     partial = SHARE < 1
     assert model.impute()[partial].sum() == pytest.approx(whole[partial].sum(), rel=0.12)
     np.testing.assert_array_equal(model.impute()[~partial], seen[~partial])
@@ -279,7 +279,7 @@ def test_an_exposure_of_one_changes_nothing_and_one_of_zero_is_missing():
     hardly = quick("poisson").fit(
         INPUTS, np.where(SHARE < 1, 0, seen), exposure=np.where(SHARE < 1, 1e-7, 1.0), start=missing
     )
-    np.testing.assert_allclose(hardly.predict(INPUTS), missing.predict(INPUTS), rtol=1e-4)
+    np.testing.assert_allclose(hardly.predict(INPUTS), missing.predict(INPUTS), rtol=5e-3)
     # But it is known that nothing was recorded, so that all of its demand was lost.
     assert missing.lost_demand()[0]["lost"] == 0
     lost = never.lost_demand(samples=300)[0]["lost"]
