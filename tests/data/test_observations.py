@@ -10,7 +10,14 @@ from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, indexable
 
 from censored_gp import HMOCGP
-from censored_gp.data.observations import Observations, step_of, within_steps
+from censored_gp.data.observations import (
+    Observations,
+    find_steps,
+    step_of,
+    widen_exact,
+    within_steps,
+)
+from censored_gp.likelihoods.support import COUNTS, POSITIVE, REAL
 
 INF, NAN = np.inf, np.nan
 KINDS = ("exact", "right", "left", "interval", "partial", "missing")
@@ -343,7 +350,7 @@ BAD = {
     ),
     "strict non-count": (
         lambda: Observations.from_flags([1, 2.5], [0, 1], strict=True),
-        r"row 1: got 2\.5.*strict=True.*counts",
+        r"row 1: got 2\.5.*strict=True.*whole",
     ),
     "no limit": (lambda: Observations.from_detection_limit([1.0]), r"neither a limit nor flags"),
     "unknown name": (
@@ -370,27 +377,94 @@ def test_bad_input_is_refused_in_words(make, message):
         make()
 
 
-def test_a_step_is_found_where_many_values_are_the_same():
-    counts = np.array([0.0, 0, 0, 0, 4, 6, 10, 2])
-    assert step_of(counts) == 2.0
-    assert step_of(0.1 * counts) == pytest.approx(0.2)
-    assert step_of(7.3 + counts) == pytest.approx(2.0)
+READINGS = np.array([0.0, 0, 4, 6, 10, 2, 8, 14, 6, 4, 20, 2])
 
 
-def test_there_is_none_without_ties_between_other_values_or_of_one_value():
-    assert step_of(np.arange(10.0)) == 0.0
-    assert step_of(np.array([0.0, 0, 0, 0, 0.31, 1.77])) == 0.0
-    assert step_of(np.full(5, 3.0)) == 0.0
-    assert step_of(np.zeros(0)) == 0.0
+def test_a_step_is_the_largest_of_which_all_values_are_multiples():
+    assert step_of(READINGS) == 2.0
+    assert step_of(0.1 * READINGS) == pytest.approx(0.2)
+    assert step_of(np.float32(0.35) * READINGS.astype(np.float32) / 2) == pytest.approx(0.35)
+    assert step_of(-READINGS) == 2.0
+    assert step_of(READINGS + 1) == 1.0
 
 
-def test_only_exact_cells_of_the_outputs_named_are_widened():
-    lower = np.array([[0.0, 0], [0, 0], [0, 0], [1, 1], [5, 5], [-np.inf, 2]])
-    seen = Observations(lower, np.where((lower == 5) | (lower < 0), np.inf, lower))
-    wide = within_steps(seen, [1])
-    np.testing.assert_array_equal(wide.lower[:, 0], seen.lower[:, 0])
-    np.testing.assert_array_equal(wide.lower[:, 1], [-0.5, -0.5, -0.5, 0.5, 5, 1.5])
-    np.testing.assert_array_equal(wide.upper[:, 1], [0.5, 0.5, 0.5, 1.5, np.inf, 2.5])
+def test_there_is_no_step_of_few_values_of_one_or_of_one_that_is_fine():
+    rng = np.random.default_rng(0)
+    assert step_of(READINGS[:8]) == 0.0
+    assert step_of(np.full(50, 3.0)) == step_of(np.zeros(50)) == step_of(np.zeros(0)) == 0.0
+    assert step_of(rng.lognormal(size=500)) == step_of(1e6 + rng.normal(size=500)) == 0.0
+    assert step_of(np.round(rng.normal(size=500), 3)) == 0.0
+    assert step_of(np.round(rng.normal(size=500), 1)) == 0.1
+
+
+def test_bounds_on_the_grid_move_by_half_a_step_and_others_do_not():
+    lower = np.array([-INF, 20.0, 20.2, 3.0, 3.5, 7.0, -INF])
+    upper = np.array([6.0, INF, INF, 5.0, 4.5, 7.0, 6.3])
+    moved = within_steps(between(lower, upper).rounded(1), [REAL])
+    np.testing.assert_array_equal(moved.lower[:, 0], [-INF, 19.5, 20.2, 2.5, 3.5, 7.0, -INF])
+    np.testing.assert_array_equal(moved.upper[:, 0], [6.5, INF, INF, 5.5, 4.5, 7.0, 6.3])
+    exact = widen_exact(moved)
+    np.testing.assert_array_equal(exact.lower[5], [6.5])
+    np.testing.assert_array_equal(exact.lower[:5], moved.lower[:5])
+    still = between(lower, upper).rounded(0)
+    assert within_steps(still, [REAL]) is still
+    assert widen_exact(still) is still
+
+
+def test_at_most_6_and_less_than_7_are_the_same():
+    truth = np.arange(3.0, 24.0)
+    y, less, below = np.maximum(truth, 6.0), np.maximum(truth, 7.0), truth <= 6
+    found = [
+        within_steps(find_steps(each, [POSITIVE]), [POSITIVE]).upper
+        for each in (
+            Observations.from_flags(y, below, side="left"),
+            Observations.from_flags(less, below, side="left"),
+            Observations.from_flags(less, below, side="left", strict=True),
+            Observations.from_detection_limit(y, 6.0, floor=0.0),
+            Observations.from_bounds(np.where(below, NAN, y), y),
+        )
+    ]
+    for upper in found:
+        np.testing.assert_array_equal(upper[below], 6.5)
+        np.testing.assert_array_equal(upper[~below], y[~below, None])
+
+
+def test_what_is_found_is_neither_of_counts_nor_of_intervals_that_were_stated():
+    y = np.repeat(READINGS + 1, 2)
+    assert find_steps(Observations.exact(y), [REAL]).step == 1.0
+    assert find_steps(Observations.exact(y), [COUNTS]).step == 0.0
+    assert find_steps(Observations.exact(y).rounded(1), [COUNTS]).step == 0.0
+    assert find_steps(Observations.exact(y).rounded(0), [REAL]).step == 0.0
+    mixed = Observations.from_rounding(y, np.arange(len(y)) % 2)
+    assert find_steps(mixed, [REAL]).step == 0.0
+    assert find_steps(mixed.rounded("auto"), [REAL]).step == 0.0
+    # A zero is no value of a positive family, unless the step is stated.
+    assert find_steps(Observations.exact(y - 1), [POSITIVE]).step == 0.0
+    low = within_steps(Observations.exact([0.0, 3.0]).rounded(1), [POSITIVE])
+    assert intervals(low) == [(-0.5, 0.5), (3.0, 3.0)]
+
+
+def test_exact_values_are_widened_where_steps_are_coarse():
+    rng = np.random.default_rng(1)
+    for scale, wide in ((1.0, True), (20.0, False)):
+        seen = Observations.exact(np.round(rng.normal(scale=scale, size=200))).rounded(1)
+        np.testing.assert_array_equal(widen_exact(seen).upper - seen.upper, 0.5 * wide)
+    quiet = np.where(np.arange(200) % 3, np.round(rng.normal(scale=200, size=200)), 0.0)
+    np.testing.assert_array_equal(widen_exact(Observations.exact(quiet).rounded(1)).lower[0], -0.5)
+
+
+def test_steps_are_kept_by_rows_and_outputs_and_given_by_output():
+    pair = Observations.exact(Y)
+    assert np.isnan(pair.step).all()
+    given = pair.rounded({"y1": 10})
+    np.testing.assert_array_equal(given.step, [NAN, 10.0])
+    np.testing.assert_array_equal(given[1:].step, [NAN, 10.0])
+    np.testing.assert_array_equal(given.outputs([1]).step, [10.0])
+    np.testing.assert_array_equal(given.rounded([1, False]).step, [1.0, 0.0])
+    np.testing.assert_array_equal(given.rounded(True).step, [NAN, NAN])
+    for bad in (-1, "one", [1, 2, 3], {"z": 1}, np.inf):
+        with pytest.raises(ValueError, match=r"rounded|Step"):
+            pair.rounded(bad)
 
 
 def test_a_varying_scale_does_not_vanish_where_all_records_are_nought():

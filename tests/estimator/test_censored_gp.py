@@ -435,7 +435,8 @@ def test_intervals_are_of_the_same_distribution(mixed):
     for end, twin in zip((low, high), twins, strict=True):
         np.testing.assert_array_equal(end[known.is_exact], known.lower[known.is_exact])
         np.testing.assert_allclose(end[open_], twin, rtol=1e-9)
-        assert np.all((known.lower <= end) & (end <= known.upper))
+        seen = mixed.training_.seen
+        assert np.all((seen.lower <= end) & (end <= seen.upper))
     assert np.all((low < high)[~known.is_exact])
 
 

@@ -5,6 +5,10 @@ and different interval-censored, both infinite missing. There is no NaN inside: 
 capacities and detection limits become bounds here, at the edge, for arrays and tables alike
 (`from_cells`).
 
+Values and bounds may have been recorded in steps. A reading v in steps of h is a value between
+v - h/2 and v + h/2; "at most v" is a value below v + h/2, "at least v" one above v - h/2. `step`
+says so, and `within_steps` does it.
+
 An output that is a sum over its period (a count, an amount) may be seen for a part of it: its
 `exposure` is that share, from 0 (missing) to 1 (the whole period), NaN if it is not known. The
 bounds are then of V, what came while it was seen, not of Y, what came in the whole period.
@@ -15,6 +19,7 @@ Whoever computes needs `Observations` but no tables: those who read import them 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +29,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from censored_gp.data.errors import DataError, did_you_mean, listed, refuse, warn
+from censored_gp.likelihoods.support import Support
 
 if TYPE_CHECKING:
     from censored_gp.data.tables import Table
@@ -45,9 +51,6 @@ KINDS = {
 }
 """What may be known of a cell, in words and in the order in which it is told."""
 
-ATOM = 0.25
-"""Share of the values from which on the most common one is more than a coincidence."""
-
 UNKNOWN = "unknown"
 """The exposure of counts whose flag says that counting stopped, at a moment that nobody knows."""
 
@@ -58,7 +61,19 @@ PRIOR_SHARE = 0.2
 """The mean of all periods counts for this share of one, beside what was seen of a period."""
 
 WHOLE = 1e-6
-"""How far from a whole number of steps a value may be, by rounding."""
+"""How far from a whole number of steps a value may be."""
+
+FEWEST = 10
+"""Fewer values do not show in which steps they were recorded: by chance all of them are even."""
+
+FINEST = 0.01
+"""Steps below this part of the interquartile range make no difference and are not looked for."""
+
+COARSE = 0.125
+"""Steps above this part of the interquartile range matter to exact values."""
+
+ATOM = 0.25
+"""So do steps where more than this share of the values is one and the same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +95,9 @@ class Observations:
         The share of its period in which an output could be seen, from 0 (missing) to 1, NaN where
         it is not known (of counts, which average over it); one number stands for all. Below 1 the
         bounds are of what was seen in that share.
+    step : array (D,)
+        In which steps the values of each output were recorded, 0 if not in steps, NaN if that is to
+        be found from the values; one number stands for all. See `rounded`.
 
     Examples
     --------
@@ -98,6 +116,7 @@ class Observations:
     names: tuple[str, ...] = ()
     flat: bool | None = None
     exposure: Cells = field(default_factory=lambda: np.ones((1, 1)))
+    step: Float[np.ndarray, " D"] = field(default_factory=lambda: np.full(1, np.nan))
 
     def __post_init__(self) -> None:
         flat = np.ndim(self.lower) == 1 if self.flat is None else self.flat
@@ -135,7 +154,11 @@ class Observations:
             hint = "A count whose exposure is unknown must be exact, or have an exposure."
             refuse(bad, names, "Output", said, lower, upper, hint=hint)
         exposure = np.broadcast_to(exposure, lower.shape)
+        step = np.broadcast_to(np.asarray(self.step, dtype=np.float64), number)
+        bad = (step < 0) | np.isinf(step)
+        refuse(bad[None], names, "Step of output", "got {:g}. It must be 0 or more.", step)
         values = {"lower": read_only(lower), "upper": read_only(upper), "exposure": exposure}
+        values["step"] = step
         for name, value in (values | {"names": names, "flat": flat}).items():
             object.__setattr__(self, name, value)
 
@@ -166,8 +189,8 @@ class Observations:
         """Values with a flag each: 0 or False exact, 1 or True "at least y", -1 "at most y".
 
         With `side="left"`, 1 or True is "at most y" (and -1 nothing). NaN in y is missing; a value
-        whose flag is missing is left out. With `strict`, for counts, it is "more than y" and "less
-        than y".
+        whose flag is missing is left out. With `strict`, of whole numbers, it is "more than y" and
+        "less than y": less than 7 is at most 6.
 
         >>> Observations.from_flags([3, 5], [0, 1]).upper[:, 0]
         array([ 3., inf])
@@ -185,7 +208,7 @@ class Observations:
             return seen
         values = seen.values()
         bad = (seen.is_left | seen.is_right) & (values != np.round(values))
-        said = "got {:g}. With strict=True, values must be counts; use strict=False for others."
+        said = "got {:g}. With strict=True, values must be whole; use strict=False for others."
         refuse(bad, seen.names, "Output", said, values)
         lower, upper = seen.lower + seen.is_right, seen.upper - seen.is_left
         return dataclasses.replace(seen, lower=lower, upper=upper)
@@ -244,7 +267,8 @@ class Observations:
     def from_rounding(cls, y: Any, unit: Any) -> Observations:
         """Values rounded to a multiple of `unit`: between y - unit/2 and y + unit/2.
 
-        The unit has the shapes of a capacity (see `from_capacity`); NaN or 0 is not rounded.
+        The unit has the shapes of a capacity (see `from_capacity`); NaN or 0 is not rounded. This
+        makes intervals of them; a unit that all rows share is better said by `rounded`.
 
         >>> found = Observations.from_rounding([20, 30], 10)
         >>> found.lower[:, 0], found.upper[:, 0]
@@ -254,7 +278,51 @@ class Observations:
         units = np.nan_to_num(_spread(unit, seen, "Unit").values, nan=0.0, posinf=np.inf)
         bad = ~(np.isfinite(units) & (units >= 0))
         refuse(bad, seen.names, "Unit of output", "got {:g}. There must be units >= 0.", units)
-        return _with_missing(seen, seen.values - units / 2, seen.values + units / 2)
+        stated = _with_missing(seen, seen.values - units / 2, seen.values + units / 2)
+        return dataclasses.replace(stated, step=np.zeros(1))
+
+    def rounded(self, step: Any = None) -> Observations:
+        """Return the same cells, recorded in steps: to the nearest multiple of `step`.
+
+        A reading of 6 in steps of 1 is a value between 5.5 and 6.5, "at most 6" one below 6.5 and
+        "at least 6" one above 5.5. A bound that is no multiple of the step is one of its own and
+        taken at its word. Counts are what they are: a step does not concern them.
+
+        Parameters
+        ----------
+        step : number, list with one for each output, dict by output, or None
+            0 or False: not in steps. None, True or "auto": found from the values, where a model is
+            fitted. Outputs that a dict leaves out are as they were.
+
+        Examples
+        --------
+        >>> Observations.from_flags([8, 6], [0, 1], side="left").rounded(1)
+        Observations: 2 rows of 1 output
+          y: 1 exact, 1 at most a bound (left-censored); in steps of 1
+        """
+        given = dict(zip(self.names, self.step, strict=True))
+        if isinstance(step, Mapping):
+            if unknown := [name for name in step if str(name) not in given]:
+                said = f"got {unknown[0]!r}, which is not an output. The outputs are "
+                raise DataError(f"{said}{listed(self.names)}.", argument="rounded")
+            given |= {str(name): each for name, each in step.items()}
+        elif isinstance(step, Sequence | np.ndarray) and not isinstance(step, str):
+            if len(step) != len(given):
+                said = f"must be one number, or one for each output, got {step!r}."
+                raise DataError(said, argument="rounded")
+            given = dict(zip(self.names, step, strict=True))
+        else:
+            given = dict.fromkeys(self.names, step)
+        found = []
+        for each in given.values():
+            if each is None or each is True or each == "auto":
+                found.append(np.nan)
+            elif isinstance(each, int | float | np.number | np.bool_) and not each < 0:
+                found.append(float(each))
+            else:
+                said = f'must be a number, 0 (not rounded) or more, or "auto", got {each!r}.'
+                raise DataError(said, argument="rounded")
+        return dataclasses.replace(self, step=np.array(found))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -385,7 +453,7 @@ class Observations:
         """
         index = [index] if isinstance(index, int | np.integer) else index
         cells = self.lower[index], self.upper[index]
-        return Observations(*cells, self.names, self.flat, self.exposure[index])
+        return Observations(*cells, self.names, self.flat, self.exposure[index], self.step)
 
     def outputs(self, places: Sequence[int]) -> Observations:
         """Some of the outputs, by their positions.
@@ -396,7 +464,7 @@ class Observations:
         names = tuple(self.names[place] for place in places)
         cells = (c[:, list(places)] for c in (self.lower, self.upper, self.exposure))
         lower, upper, exposure = cells
-        return Observations(lower, upper, names, exposure=exposure)
+        return Observations(lower, upper, names, exposure=exposure, step=self.step[list(places)])
 
     def summary(self) -> str:
         """What is known, in words, output by output.
@@ -410,7 +478,8 @@ class Observations:
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
         for d, name in enumerate(self.names):
             known = [f"{counts[k][d]} {words}" for k, words in KINDS.items() if counts[k][d]]
-            lines.append(f"  {name}: {', '.join(known) or 'no rows'}")
+            told = f"; in steps of {self.step[d]:g}" if self.step[d] > 0 else ""
+            lines.append(f"  {name}: {', '.join(known) or 'no rows'}{told}")
         return "\n".join(lines)
 
     def require_observed(self) -> None:
@@ -752,33 +821,94 @@ def _by_output(
 
 
 def step_of(values: Float[np.ndarray, " K"]) -> float:
-    """Return the step in which values were recorded if many are the same, else 0.
+    """Return the largest step of which all values are multiples, 0 if there is none that matters.
 
-    >>> step_of(np.array([0.0, 0.0, 2.0, 6.0])), step_of(np.array([0.0, 0.3, 0.7, 1.5, 1.9]))
-    (2.0, 0.0)
+    >>> whole = np.array([3.0, 9, 4, 12, 7, 7, 5, 10, 6, 8])
+    >>> step_of(whole), step_of(whole / 10), step_of(np.sqrt(whole)), step_of(whole[:5])
+    (1.0, 0.1, 0.0, 0.0)
     """
-    distinct, count = np.unique(values, return_counts=True)
-    if len(distinct) < 2 or count.max() <= ATOM * len(values):
+    # Zeros are multiples of anything.
+    seen = np.abs(values[values != 0.0])
+    if len(seen) < FEWEST or len(np.unique(values)) < 3:
         return 0.0
-    step = np.diff(distinct).min()
-    steps = (distinct - distinct[0]) / step
-    # Steps so small that they are lost in the size of the values are no steps.
-    return float(step) if np.all(np.abs(steps - np.round(steps)) < WHOLE) else 0.0
+    spread = np.ptp(np.quantile(values, [0.25, 0.75]))
+    finest = max(FINEST * spread, WHOLE * seen.max())
+    for power in range(math.floor(math.log10(seen.min())), math.ceil(math.log10(finest)) - 3, -1):
+        unit = 10.0**power if power >= 0 else 1 / 10.0**-power
+        if np.all(_on_grid(seen, unit)):
+            factor = int(np.gcd.reduce(np.round(seen / unit).astype(np.int64)))
+            step = factor * unit if power >= 0 else factor / 10.0**-power
+            return step if step >= finest else 0.0
+    return 0.0
 
 
-def within_steps(observations: Observations, outputs: Sequence[int]) -> Observations:
-    """Say of some outputs that their exact values are known to within half a step.
+def find_steps(observations: Observations, supports: Sequence[Support]) -> Observations:
+    """Return the observations with the steps that were to be found; counts have none.
 
-    >>> seen = Observations([[0.0], [0.0], [3.0], [1.0]], [[0.0], [0.0], [np.inf], [1.0]])
-    >>> within_steps(seen, [0]).lower[:, 0].tolist()
-    [-0.5, -0.5, 3.0, 0.5]
+    An output with bounds between steps, as `from_rounding` makes them, or with values that its
+    family cannot produce has none either, unless it is stated.
     """
-    if not outputs:
+    steps = np.where([support.discrete for support in supports], 0.0, observations.step)
+    for d in np.flatnonzero(np.isnan(steps)):
+        exact, both = observations.is_exact[:, d], observations.is_interval[:, d]
+        values, step = observations.lower[exact, d], step_of(observations.lower[exact, d])
+        ends = np.append(observations.lower[both, d], observations.upper[both, d])
+        sound = step and np.all(_on_grid(ends, step)) and np.all(supports[d].contains(values))
+        steps[d] = step if sound else 0.0
+    return dataclasses.replace(observations, step=steps)
+
+
+def within_steps(observations: Observations, supports: Sequence[Support]) -> Observations:
+    """Return bounds half a step further out, where they are multiples of their output's step.
+
+    "At most 6" is below 6.5 in steps of 1. Where 6 itself is the lowest of the exact values, what
+    is flagged was lower than that: below 5.5. An exact value that the family cannot produce, such
+    as a concentration of 0, is within half a step, too.
+
+    >>> from censored_gp.likelihoods.support import REAL
+    >>> seen = Observations.from_flags([6, 20, 9], [-1, 1, 0]).rounded(1)
+    >>> found = within_steps(seen, [REAL])
+    >>> found.lower[:, 0].tolist(), found.upper[:, 0].tolist()
+    ([-inf, 19.5, 9.0], [6.5, inf, 9.0])
+    """
+    if not observations.step.any():
         return observations
-    half = np.zeros(observations.shape[1])
-    for d in outputs:
-        half[d] = 0.5 * step_of(observations.lower[observations.is_exact[:, d], d])
+    exact, ends = observations.is_exact, (observations.lower, observations.upper)
+    possible = [s.contains(values) for s, values in zip(supports, ends[0].T, strict=True)]
+    kept = (ends[0] == ends[1]) & np.stack(possible, axis=1)
+    lowest = np.min(np.where(exact, ends[0], np.inf), axis=0)
+    half, beyond = observations.step / 2, (ends[0] < ends[1]) & (ends[1] == lowest)
+    below, above = (np.where(_on_grid(end, observations.step) & ~kept, half, 0.0) for end in ends)
+    lower, upper = ends[0] - below, ends[1] + np.where(beyond, -above, above)
+    return dataclasses.replace(observations, lower=lower, upper=upper)
+
+
+def widen_exact(observations: Observations) -> Observations:
+    """Return exact values as intervals of a step, where steps are coarse against their spread.
+
+    Elsewhere the density hardly changes within a step, and its integral is the density itself.
+
+    >>> seen = Observations.exact([0.0, 0.0, 3.0, 1.0]).rounded(1)
+    >>> widen_exact(seen).lower[:, 0].tolist()
+    [-0.5, -0.5, 2.5, 0.5]
+    """
+    exact, step = observations.is_exact, observations.step.copy()
+    for d in np.flatnonzero(step):
+        if not len(values := observations.lower[exact[:, d], d]):
+            continue
+        spread, count = np.ptp(np.quantile(values, [0.25, 0.75])), np.unique_counts(values).counts
+        if step[d] < COARSE * spread and count.max() <= ATOM * len(values):
+            step[d] = 0.0
+    if not step.any():
+        return observations
     point = (observations.lower == observations.upper) & ~np.isnan(observations.exposure)
-    wide = np.where(point, half, 0.0)
+    wide = np.where(point, step / 2, 0.0)
     lower, upper = observations.lower - wide, observations.upper + wide
     return dataclasses.replace(observations, lower=lower, upper=upper)
+
+
+def _on_grid(values: Any, step: Any) -> Bool[np.ndarray, "..."]:
+    """Return which values are finite multiples of a step, as far as float32 can tell."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps = values / step
+        return np.isfinite(steps) & (np.abs(steps - np.round(steps)) < WHOLE * (1 + abs(steps) / 8))

@@ -26,7 +26,7 @@ from censored_gp.data import layout as layouts
 from censored_gp.data.errors import listed, warn
 from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
-from censored_gp.data.observations import Observations, within_steps
+from censored_gp.data.observations import Observations, widen_exact
 from censored_gp.data.storage import warn_of_need
 from censored_gp.data.tables import is_table
 from censored_gp.data.validation import warn_of_little, warn_of_shared_times
@@ -67,9 +67,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     heteroscedastic : bool
         Whether the scale of the noise varies with the inputs. If not, every role but the mean is
         a learned constant for each output, whatever `kernels` says. Shapes, such as the degrees
-        of freedom of a Student-t, vary only if `kernels` names them. Values recorded in steps, of
-        which many are the same, are then known to within half a step: where all of them are 0 the
-        scale of a Gaussian would vanish.
+        of freedom of a Student-t, vary only if `kernels` names them.
     use_censoring : bool
         Whether bounds are used. If not, every bound is taken for the value itself.
     rank : int or None, or dict by role of an int or a list with one int for each kernel
@@ -204,6 +202,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         upper: Any = None,
         exposure: Any = None,
         side: str = "right",
+        rounded: Any = None,
         start: Any = None,
     ) -> Self:
         """Fit to rows of inputs and outputs that are exact, censored or missing.
@@ -245,6 +244,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         side : {"right", "left"}
             What a flag of 1 or True means: "at least" the value or, below a detection limit, "at
             most" the value.
+        rounded : number, list or dict by output, 0, or "auto", optional
+            In which steps values were recorded: in steps of 1, a value of 6 is between 5.5 and 6.5,
+            "at most 6" below 6.5 and "at least 6" above 5.5. 0: not in steps. "auto", the default:
+            in those that the values show; `summary` tells. Counts are what they are.
         start : fitted model, or dict of kernels by role, optional
             A fitted model of the same outputs and inputs: the fit goes on from its hyper-parameters
             and takes few steps where the data have changed little, as by some new days. Or kernels
@@ -264,7 +267,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         data = training.read_training(
             self, X, y, outputs=outputs, by=by, time=time, inputs=inputs,
             censored=censored, capacity=capacity, lower=lower, upper=upper, exposure=exposure,
-            side=side,
+            side=side, rounded=rounded,
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
         warn_of_need(*data.observations.shape)
@@ -280,7 +283,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                 units = choose_units(likelihoods, data.seen.full_values())
                 begun = None if start is None else with_kernels(design, start)
                 models = starting_models(begun or design, units.apply(data.seen).full_values())
-            recorded = within_steps(data.seen, design.outputs_of_varying_scale)
+            recorded = widen_exact(data.seen)
             task = training.make_task(self, data, models[-1], units.apply(recorded), progress=tell)
             if begun is not None:
                 task = dataclasses.replace(task, explore=False, spare=())
@@ -543,8 +546,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def _with_exact(self, cells: Cells, places: Any) -> Cells:
         """Return training cells as observed where they are exact, within their bounds elsewhere."""
-        known, seen = self.observations_.rows(places), self.training_.seen.rows(places)
-        within = np.where(known.is_partial, cells, np.clip(cells, known.lower, known.upper))
+        seen = self.training_.seen.rows(places)
+        within = np.where(seen.is_partial, cells, np.clip(cells, seen.lower, seen.upper))
         return np.where(seen.is_exact, seen.lower, within)
 
     def score(

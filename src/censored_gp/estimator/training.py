@@ -23,7 +23,7 @@ from censored_gp.data import tables, validation
 from censored_gp.data.errors import listed, reads_as, refuse
 from censored_gp.data.inputs import Columns, read_inputs
 from censored_gp.data.layout import Layout, Rows
-from censored_gp.data.observations import Observations
+from censored_gp.data.observations import Observations, find_steps, within_steps
 from censored_gp.data.time import to_utc
 from censored_gp.inference import Task
 from censored_gp.likelihoods import Likelihood, as_likelihood
@@ -52,7 +52,8 @@ class TrainingData:
     likelihoods : tuple of Likelihood
         The likelihood of each output.
     seen : Observations
-        Bounds as the likelihoods see them: within their support, exact if censoring is ignored.
+        Bounds as the likelihoods see them: within their support, half a step from what was
+        recorded in steps, exact if censoring is ignored.
     layout : Layout or None
         The roles of the columns of the training table; None if arrays were given.
     rows : Rows or None
@@ -130,6 +131,7 @@ def read_training(
     by: Any = None,
     time: Any = None,
     inputs: Any = None,
+    rounded: Any = None,
     **bounds: Any,
 ) -> TrainingData:
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
@@ -153,6 +155,9 @@ def read_training(
             observations = validation.read_targets(y, **bounds)
         validation.same_rows(observations, matrix)
         likelihoods = likelihood_of_each(model.likelihood, observations.names)
+        if rounded is not None:
+            observations = observations.rounded(rounded)
+        observations = find_steps(observations, [f.support for f in likelihoods])
         seen = seen_by(likelihoods, observations, model.use_censoring)
     return TrainingData(matrix, columns, observations, likelihoods, seen, layout, rows)
 
@@ -162,6 +167,7 @@ def seen_by(
 ) -> Observations:
     """Return the bounds as the likelihoods see them, or as values if censoring is ignored."""
     seen = observations if use_censoring else validation.ignore_censoring(observations, likelihoods)
+    seen = within_steps(seen, [likelihood.support for likelihood in likelihoods])
     return validation.within_support(seen, likelihoods)
 
 

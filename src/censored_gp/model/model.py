@@ -98,12 +98,6 @@ class Design:
                 found.setdefault(parameter.role, []).append(output)
         return {role: tuple(outputs) for role, outputs in found.items()}
 
-    @property
-    def outputs_of_varying_scale(self) -> list[int]:
-        """The outputs on the whole line whose scale depends on the inputs."""
-        scaled = self.role_outputs.get("scale", ()) if self.kernels.get("scale") else ()
-        return [d for d in scaled if self.likelihoods[d].rescale == "affine"]
-
 
 class Units(eqx.Module):
     """Model units of each output: y = shift + scale * (y in model units)."""

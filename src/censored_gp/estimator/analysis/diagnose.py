@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.observations import Observations
+from censored_gp.data.observations import Observations, widen_exact
 from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
 from censored_gp.estimator.settings import seed_of
 from censored_gp.estimator.training import make_task, seen_by
@@ -214,7 +214,8 @@ def cross_predict(
 def _refit(model: Any, held_out: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
     """Fit again without some cells."""
     training, units = model.training_, model.units_
-    seen = units.apply(seen_by(training.likelihoods, training.observations, use_censoring))
+    seen = seen_by(training.likelihoods, training.observations, use_censoring)
+    seen = units.apply(widen_exact(seen))
     values = seen.full_values()
     left = np.where(held_out, np.nan, values)
     # An output of which nothing is left must start somewhere.
