@@ -28,7 +28,7 @@ MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
 SAVED = (
     *("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper"),
-    *("exposure", "side", "likelihood", "model"),
+    *("exposure", "side", "rounded", "likelihood", "model"),
 )
 """Options that a model file settles."""
 ROWS_AT_A_TIME = 2**16
@@ -135,6 +135,10 @@ def _fit(model: Any, table: Table, arguments: dict[str, Any], given: FitOptions)
             raise
         kept = model.save(given.save.with_suffix(f".interrupted{given.save.suffix}"))
         raise KeyboardInterrupt(f"the best model so far is in {kept}.") from None
+    known = model.observations_
+    found = [f"{n} {s:g}" for n, s in zip(known.names, known.step, strict=True) if s > 0]
+    if found and arguments.get("rounded") is None:
+        say(f"Recorded in steps: {', '.join(found)}. --rounded 0 takes values as they are.")
     # The report says which rows the model is about.
     model.where_ = tuple(where_pairs(given.where))
     return model
@@ -212,7 +216,7 @@ def fit_arguments(given: FitOptions | FleetOptions, source: File) -> dict[str, A
         raise bad_option("--only", "it needs --by.")
     arguments = {
         name: _limits(f"--{name}", getattr(given, name), outputs, source)
-        for name in ("censored", "capacity", "lower", "upper", "exposure")
+        for name in ("censored", "capacity", "lower", "upper", "exposure", "rounded")
     }
     return arguments | {
         "outputs": outputs if given.by is None else outputs[0],
@@ -234,6 +238,7 @@ def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], lis
     same = ("time", "by", "censored", "capacity", "lower", "upper", "exposure", "side")
     arguments = {name: getattr(layout, name) for name in same}
     arguments["inputs"] = list(layout.inputs) or None
+    arguments["rounded"] = dict(zip(model.output_names_, model.observations_.step, strict=True))
     arguments["outputs"] = layout.value if layout.long else list(layout.outputs)
     return arguments, [str(name) for name in layout.outputs] if layout.long else []
 
@@ -243,15 +248,18 @@ def _limits(option: str, given: Any, outputs: Sequence[str], source: File) -> An
     header = source.header()
 
     def read(text: str) -> str | float:
-        if text in header:
+        if text in header and option != "--rounded":
             return text
         if option == "--exposure" and (text == UNKNOWN or share_term(text, header)[0] in header):
             return text
         with contextlib.suppress(ValueError):
             return float(text)
-        accepted = "a column" if option == "--censored" else "a column or a number"
-        if option == "--exposure":
-            accepted = "a column, one over a number (minutes/60, 1-minutes/60), a number or unknown"
+        accepted = {
+            "--censored": "a column",
+            "--exposure": "a column, one over a number (minutes/60, 1-minutes/60), a number or "
+            "unknown",
+            "--rounded": "a number",
+        }.get(option, "a column or a number")
         there = f"{source.name} has {listed(header)}"
         raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
 

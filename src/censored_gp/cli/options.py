@@ -73,6 +73,7 @@ SIDE = typer.Option(
     help="Meaning of a flag: the truth is at least the value (right, the default) or at most "
     "the value (left)."
 )
+ROUNDED = option("STEPS", "Steps of recorded values: 1, or a=1,b=0.5; 0 is none. Found by default.")
 FAMILY = "As negative_binomial, or a=poisson,b=gamma; gaussian by default."
 LIKELIHOOD = option("NAME", FAMILY, autocompletion=_likelihoods)
 MODEL = typer.Option(case_sensitive=False, help="hmocgp by default.")
@@ -94,6 +95,7 @@ class ModelOptions:
     upper: Annotated[Names, option("LIMITS", "Upper bounds: columns or numbers.")] = None
     exposure: Annotated[Names, EXPOSURE] = None
     side: Annotated[Side | None, SIDE] = None
+    rounded: Annotated[Names, ROUNDED] = None
     likelihood: Annotated[Text, LIKELIHOOD] = None
     model: Annotated[ModelName | None, MODEL] = None
     iterations: Annotated[Number, ITERATIONS] = None

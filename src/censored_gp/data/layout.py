@@ -260,9 +260,11 @@ def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[st
     """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
     names = []
     for argument, given in arguments.items():
+        if argument in ("side", "rounded"):
+            continue
         several = list(given.values()) if isinstance(given, Mapping) else given
         several = several if isinstance(several, list | tuple) else [several]
-        named = [name for name in several if isinstance(name, str) and argument != "side"]
+        named = [name for name in several if isinstance(name, str)]
         if argument == "exposure":
             columns = [share_term(name, header)[0] for name in named]
             named = [name for name in columns if name in header or name != UNKNOWN]

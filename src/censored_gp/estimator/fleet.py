@@ -49,8 +49,11 @@ from censored_gp.model.starting_values import observed_correlation
 
 KINDS = ("imputed", "lost_demand", "forecast", "summary")
 """The tables of a fleet: each is a folder of Parquet files, one for each batch."""
-COLUMNS = ("time", "inputs", "censored", "capacity", "lower", "upper", "exposure", "side")
-"""Arguments of `CensoredGP.fit` that name columns, beside `outputs` and `by`."""
+COLUMNS = (
+    *("time", "inputs", "censored", "capacity", "lower", "upper", "exposure", "side"),
+    "rounded",
+)
+"""Arguments of `CensoredGP.fit` about columns, beside `outputs` and `by`."""
 GROUP = "group"
 """The column that tells the groups apart, where they came as a list."""
 PILOTS = 8
@@ -190,8 +193,8 @@ def fit_many(
     progress : bool
         Whether to show a bar, or a line every few seconds where there is no terminal.
     **columns
-        `time`, `inputs`, `censored`, `capacity`, `lower`, `upper`, `exposure` and `side`: names of
-        columns (or numbers), as in `CensoredGP.fit`.
+        `time`, `inputs`, `censored`, `capacity`, `lower`, `upper`, `exposure`, `side` and
+        `rounded`: names of columns (or numbers), as in `CensoredGP.fit`.
 
     Examples
     --------
@@ -443,7 +446,8 @@ def _cells(data: Any, cells: Any, *figures: Any) -> pa.Table:
     partial = known.is_partial[cells]
     bounds = known.lower[cells], np.where(partial, np.inf, known.upper[cells])
     shown = [np.where(np.isfinite(bound), bound, np.nan) for bound in bounds]
-    shown += [np.where(partial, part, np.clip(part, *bounds)) for part in figures]
+    ends = data.seen.lower[cells], data.seen.upper[cells]
+    shown += [np.where(partial, part, np.clip(part, *ends)) for part in figures]
     names = ("at_least", "at_most", "value", "low", "high")
     each = zip(names, shown, strict=True)
     return pa.table(made | {name: pa.array(part, from_pandas=True) for name, part in each})

@@ -328,6 +328,12 @@ def data_words(content: Content) -> str:
         zone = model.columns_.zones[model.columns_.is_time.index(True)]
         first, last = _minute(axis.values.min()), _minute(axis.values.max())
         words += f" They run from {first} to {last}{f' ({zone})' if zone else ''}."
+    known = model.observations_
+    for step in np.unique(known.step[known.step > 0]):
+        own = [name for name, each in zip(names, known.step, strict=True) if each == step]
+        whose = "" if len(own) == len(names) else f" of {listed(own)}"
+        words += f" Values{whose} were recorded in steps of {step:g}, and are known to within half "
+        words += "a step, as are bounds."
     return words
 
 
@@ -363,6 +369,8 @@ def code(model: Any) -> str:
         remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
         for name in ("censored", "capacity", "lower", "upper", "exposure", "side"):
             given[name] = getattr(layout, name)
+        steps = dict(zip(model.output_names_, model.observations_.step.tolist(), strict=True))
+        given["rounded"] = {name: step for name, step in steps.items() if step > 0}
         given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
         arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
     lines = [
