@@ -24,6 +24,7 @@ from censored_gp import MOCGP, CensoredGP, Observations, Prediction
 from censored_gp.estimator import censored_gp
 from censored_gp.kernels import RBF, Matern32, Periodic
 from censored_gp.likelihoods import Gaussian
+from censored_gp.prediction.metrics import likelihood_r2
 
 CAP = (1.6, 1.5)
 
@@ -149,23 +150,27 @@ def test_imputation_keeps_what_is_known(world, pair):
     np.testing.assert_allclose(pair.imputation().mean[hidden], filled[hidden])
 
 
-def test_the_score_is_r2_over_exact_cells(world, pair):
-    mean = pair.predict(world.X)
-    assert pair.score(world.X, world.truth) == pytest.approx(r2_score(world.truth, mean))
+def test_the_score_is_r2_by_likelihood_where_cells_are_censored(world, pair):
+    mean, truth = pair.predict(world.X), Observations.exact(world.truth)
+    assert pair.score(world.X, truth) == pytest.approx(r2_score(world.truth, mean))
+    assert pair.score(world.X, world.truth, censored=False) == pair.score(world.X, truth)
     seen = Observations.from_flags(world.y, world.censored)
     assert pair.score(world.X, world.y, censored=world.censored) == pair.score(world.X, seen)
     assert pair.score(world.X, world.y, capacity=CAP) == pair.score(world.X, seen)
-    per_output = [
-        r2_score(world.y[~hidden, d], mean[~hidden, d]) for d, hidden in enumerate(world.censored.T)
-    ]
-    assert pair.score(world.X, seen) == pytest.approx(np.mean(per_output))
+    each = likelihood_r2(pair.predict_distribution(world.X), seen)
+    assert pair.score(world.X, seen) == pytest.approx(np.mean(each))
+    half = Observations.from_flags(
+        np.where([True, False], world.y, world.truth), world.censored & [True, False]
+    )
+    expected = (each[0] + r2_score(world.truth[:, 1], mean[:, 1])) / 2
+    assert pair.score(world.X, half) == pytest.approx(expected)
     weight = np.arange(1.0, 41)
     expected = r2_score(world.truth, mean, sample_weight=weight)
-    assert pair.score(world.X, world.truth, weight) == pytest.approx(expected)
+    assert pair.score(world.X, truth, weight) == pytest.approx(expected)
     swapped = pd.DataFrame(world.truth, columns=["y1", "y0"])
     with pytest.raises(ValueError, match=r"Outputs.*'y1', 'y0'.*'y0', 'y1'"):
-        pair.score(world.X, swapped)
-    with_gap = np.where(np.arange(40)[:, None] == 0, np.nan, world.truth)
+        pair.score(world.X, swapped, censored=False)
+    with_gap = Observations.exact(np.where(np.arange(40)[:, None] == 0, np.nan, world.truth))
     assert pair.score(world.X, with_gap) == pytest.approx(r2_score(world.truth[1:], mean[1:]))
 
 
@@ -295,7 +300,7 @@ def test_folds_of_flags_and_of_observations_are_the_same(world):
     by_hand = [
         fresh(model)
         .fit(X[train], y[train], flags[train])
-        .score(X[test], np.where(flags[test], np.nan, y[test]))
+        .score(X[test], y[test], censored=flags[test])
         for train, test in (halves, halves[::-1])
     ]
     np.testing.assert_allclose(by_observations, by_hand)
@@ -303,9 +308,29 @@ def test_folds_of_flags_and_of_observations_are_the_same(world):
     table = pd.DataFrame({"x": X[:, 0], "y": y, "full": flags})
     np.testing.assert_allclose(cross_val_score(model, table, cv=2, params=columns), by_hand)
     with sklearn.config_context(enable_metadata_routing=True):
-        model.set_fit_request(censored=True).set_score_request(censored=True)
         routed = cross_val_score(model, X, y, cv=2, params={"censored": flags})
     np.testing.assert_allclose(routed, by_hand)
+    with pytest.warns(UserWarning, match="score is NaN.*Observations"):
+        unknown = cross_val_score(model, X, y, cv=2, params={"censored": flags})
+    assert np.isnan(unknown).all()
+    # A capacity that is one number is that of any row.
+    capped = cross_val_score(model, X, y, cv=2, params={"capacity": CAP[0]})
+    np.testing.assert_allclose(capped, by_hand)
+
+
+def test_a_search_does_not_choose_to_ignore_censoring():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (90, 1))
+    truth = 6 + 2 * np.sin(X[:, 0]) + rng.normal(size=90)
+    y, flags = np.minimum(truth, 6.5), truth >= 6.5
+    model = CensoredGP(kernels=RBF(1.0), heteroscedastic=False, hyperparameters="fixed")
+    search = GridSearchCV(model, {"use_censoring": [False, True]}, cv=3)
+    search.fit(X, Observations.from_flags(y, flags))
+    assert search.best_params_ == {"use_censoring": True}
+    best = search.best_estimator_
+    # R² of exact cells alone would have chosen otherwise; this one is close to that of the truth.
+    assert r2_score(y[~flags], best.predict(X)[~flags]) < 0.2
+    assert search.best_score_ == pytest.approx(best.score(X, truth, censored=False), abs=0.15)
 
 
 def test_a_fitted_model_can_be_cloned_pickled_and_read(world, single):

@@ -301,3 +301,38 @@ def test_scores_have_a_row_per_output_and_one_for_all():
     assert table["all"]["crps"] == pytest.approx(metrics.crps(prediction, y))
     assert table["y1"]["rmse"] == pytest.approx(metrics.rmse(prediction, y, per_output=True)[1])
     assert len({tuple(row) for row in table.values()}) == 1
+
+
+def test_r2_by_likelihood_is_the_usual_one_of_exact_cells_with_the_variance_of_the_errors():
+    rng = np.random.default_rng(3)
+    mean = 1e3 * rng.normal(size=80)
+    y = mean + 400 * rng.normal(size=80)
+    weight = rng.uniform(0.5, 2, size=80)
+    for w in (None, weight):
+        error = np.sqrt(np.average((y - mean) ** 2, weights=w))
+        spread = np.average((y - np.average(y, weights=w)) ** 2, weights=w)
+        found = metrics.likelihood_r2(Frozen(stats.norm(mean, error)), Observations.exact(y), w)
+        assert found == pytest.approx(1 - error**2 / spread, abs=1e-6)
+
+
+def test_the_null_of_r2_by_likelihood_has_no_r2_and_the_truth_has_the_best():
+    rng = np.random.default_rng(4)
+    mean, noise = rng.normal(size=(2, 4000))
+    y, limit = 5 + mean + 0.5 * noise, 5.2
+    seen = Observations.from_capacity(np.minimum(y, limit), limit)
+    kept, hidden = y[y < limit], int((y >= limit).sum())
+    best = stats.norm(*stats.norm.fit(stats.CensoredData(kept, right=np.full(hidden, limit))))
+    assert metrics.likelihood_r2(
+        Frozen(stats.norm(np.full(4000, best.mean()), best.std())), seen
+    ) == (pytest.approx(0.0, abs=1e-3))
+    true, low = (Frozen(stats.norm(5 + shift + mean, 0.5)) for shift in (0.0, -0.1))
+    # Between bounds nothing is known but half of the cells; 1 - noise / total variance is 0.8.
+    assert 0.5 < metrics.likelihood_r2(true, seen)[0] < 0.8
+    assert metrics.likelihood_r2(low, seen) < metrics.likelihood_r2(true, seen)
+    # Exact cells alone prefer the model that is too low.
+    exact = np.where(seen.is_exact, seen.lower, np.nan)
+    assert metrics.r2(low.mean, exact) > metrics.r2(true.mean, exact)
+    both = Observations.from_bounds(np.floor(y), np.floor(y) + 1)
+    assert 0.3 < metrics.likelihood_r2(true, both)[0] < 0.8
+    far = Observations([0.0, 1e12], [np.inf, 1e12 + 1.0])
+    assert np.isfinite(metrics.likelihood_r2(Frozen(stats.norm(np.zeros(2), 1e12)), far)).all()

@@ -42,6 +42,7 @@ from censored_gp.inference.sites import Sites, TrainingSites
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models, with_kernels
+from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
@@ -127,15 +128,15 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     Notes
     -----
-    Cross-validation and searches must know which test records are censored, or these are scored
-    as if they were exact. `cross_val_score(model, X, y, params={"censored": flags})` tells `fit`
-    alone. There are three ways to tell `score` as well:
+    Cross-validation and searches must know which test records are censored.
+    `cross_val_score(model, X, y, params={"censored": flags})` tells `fit` alone, and scores are
+    NaN, with a warning. There are three ways to tell `score` as well:
 
     - `Observations` as y: `cross_val_score(model, X, Observations.from_flags(y, flags))`;
     - a table: `cross_val_score(model, table, params={"outputs": "y", "time": "t", "censored":
       "flag"})`, with names of columns;
-    - metadata routing: after `sklearn.set_config(enable_metadata_routing=True)` and
-      `model.set_fit_request(censored=True).set_score_request(censored=True)`, by `params` as above.
+    - metadata routing: after `sklearn.set_config(enable_metadata_routing=True)`, by `params` as
+      above.
 
     Examples
     --------
@@ -148,6 +149,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = settings.CONSTRAINTS
+    # With metadata routing, whatever says how far outputs were seen is told to both.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = dict.fromkeys(layouts.GIVEN, True)
+    __metadata_request__score: ClassVar[dict[str, bool]] = dict.fromkeys(layouts.GIVEN, True)
     posterior_: Posterior
     training_: training.TrainingData
     units_: Units
@@ -563,15 +567,22 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         exposure: Any = None,
         side: str = "right",
     ) -> float:
-        """Return R², the mean over outputs, of `predict` against the exact cells of y.
+        """Return R², the mean over outputs. Records that are censored never count as the truth.
 
-        Flags, a capacity, bounds or exposures say which cells are not exact, as in `fit`. If X is a
-        table, y may be left to what it says of the outputs, by the columns that `fit` was told of.
+        Of an output whose cells are exact it is that of `predict`. If some are censored it is Cox
+        and Snell's (`metrics.likelihood_r2`): bounds count by their probability. Missing cells, and
+        those seen for a part of their period, do not count.
+
+        Flags, a capacity, bounds or exposures say which cells are not exact, as in `fit`;
+        `censored=False` says that all are. If X is a table, y may be left to what it says of the outputs, by the
+        columns that `fit` was told of. If nothing is said, a capacity that `fit` was given as a
+        number holds here, too. Any other model of censored outputs cannot know: the score is NaN,
+        with a warning.
 
         Examples
         --------
         >>> X, y = [[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1]
-        >>> model.score(X, y, capacity=3) > model.score(X, y)
+        >>> model.score(X, y, capacity=3) > 0.9
         True
         """
         # Imported on demand: it is slow to load.
@@ -582,14 +593,25 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             self, X, y, censored=censored, capacity=capacity, lower=lower, upper=upper,
             exposure=exposure, side=side,
         )  # fmt: skip
+        if truth is None:
+            warn(
+                "The score is NaN: this model was fitted to censored records, and nothing says "
+                "which of these are. Give y as Observations, in cross-validation and searches, "
+                "too: Observations.from_flags(y, flags). Or give score the flags; censored=False "
+                "says that y is exact."
+            )
+            return float("nan")
         training.check_alike(truth, prediction.mean, self.output_names_)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
-        each = [
-            r2_score(truth.lower[rows, d], prediction.mean[rows, d], sample_weight=weight[rows])
-            for d, rows in enumerate(truth.is_exact.T)
-            if rows.any()
-        ]
-        return float(np.mean(each)) if each else float("nan")
+        bounded = ~(truth.is_exact | truth.is_missing)
+        each = np.full(truth.shape[1], np.nan)
+        if bounded.any():
+            each = metrics.likelihood_r2(prediction, truth, weight)
+        for d in np.flatnonzero(~bounded.any(axis=0)):
+            rows = truth.is_exact[:, d]
+            values = truth.lower[rows, d], prediction.mean[rows, d]
+            each[d] = r2_score(*values, sample_weight=weight[rows]) if rows.any() else np.nan
+        return float(np.nanmean(each)) if np.any(~np.isnan(each)) else float("nan")
 
     def lost_demand(
         self, by: Any = None, probability: float = 0.9, samples: int = 500, random_state: Any = None

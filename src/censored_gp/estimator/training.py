@@ -58,6 +58,8 @@ class TrainingData:
         The roles of the columns of the training table; None if arrays were given.
     rows : Rows or None
         The rows of the training table; None if arrays were given.
+    capacity : number or dict by output, optional
+        The capacity, if that alone says which values of arrays are censored, and of any row.
     """
 
     inputs: Matrix
@@ -67,6 +69,7 @@ class TrainingData:
     seen: Observations
     layout: Layout | None = None
     rows: Rows | None = None
+    capacity: Any = None
 
     @property
     def times(self) -> Times | None:
@@ -159,7 +162,12 @@ def read_training(
             observations = observations.rounded(rounded)
         observations = find_steps(observations, [f.support for f in likelihoods])
         seen = seen_by(likelihoods, observations, model.use_censoring)
-    return TrainingData(matrix, columns, observations, likelihoods, seen, layout, rows)
+    others = (bounds.get(name) for name in ("censored", "lower", "upper", "exposure"))
+    capacity = bounds.get("capacity") if all(each is None for each in others) else None
+    each = isinstance(capacity, list | tuple) and len(capacity) == observations.shape[1]
+    lasting = isinstance(capacity, int | float | Mapping) or each
+    capacity = capacity if lasting and layout is None else None
+    return TrainingData(matrix, columns, observations, likelihoods, seen, layout, rows, capacity)
 
 
 def seen_by(
@@ -217,14 +225,30 @@ def read_new(model: Any, X: Any) -> tuple[Matrix, Rows | None]:
     return matrix, rows
 
 
-def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations:
-    """Return outputs to compare predictions with: y, or what the table X says of them."""
+def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None:
+    """Return outputs to compare predictions with: y, or what the table X says of them.
+
+    None: the model was fitted to censored outputs, and nothing says which of these are.
+    """
+    data: TrainingData = model.training_
+    told = any(value is not None for name, value in bounds.items() if name != "side")
+    if bounds["censored"] is False:
+        bounds["censored"] = None
     validation.same_index(X, y=y, **bounds)
-    if y is not None or model.layout_ is None or not tables.is_table(X):
-        return validation.read_targets(y, **bounds)
-    anew = any(value is not None for name, value in bounds.items() if name != "side")
-    layout = dataclasses.replace(model.layout_, **bounds) if anew else model.layout_
-    return layouts.read_truth(X, layout)
+    if y is None and data.layout is not None and tables.is_table(X):
+        truth = layouts.read_truth(
+            X, dataclasses.replace(data.layout, **bounds) if told else data.layout
+        )
+    else:
+        known, told = data.observations, told or isinstance(y, Observations)
+        if not told and data.capacity is None and not np.all(known.is_exact | known.is_missing):
+            return None
+        bounds = bounds if told else bounds | {"capacity": data.capacity}
+        truth = validation.read_targets(y, **bounds)
+    if truth.shape[1] != len(data.likelihoods):
+        return truth
+    truth = dataclasses.replace(truth, step=data.observations.step)
+    return within_steps(truth, [likelihood.support for likelihood in data.likelihoods])
 
 
 def read_values(
