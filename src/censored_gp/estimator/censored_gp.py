@@ -574,10 +574,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         those seen for a part of their period, do not count.
 
         Flags, a capacity, bounds or exposures say which cells are not exact, as in `fit`;
-        `censored=False` says that all are. If X is a table, y may be left to what it says of the outputs, by the
-        columns that `fit` was told of. If nothing is said, a capacity that `fit` was given as a
-        number holds here, too. Any other model of censored outputs cannot know: the score is NaN,
-        with a warning.
+        `censored=False` says that all are. If X is a table, y may be left to what it says of the
+        outputs, by the columns that `fit` was told of. If nothing is said, a capacity that `fit`
+        was given as a number holds here, too. Any other model of censored outputs cannot know: the
+        score is NaN, with a warning.
 
         Examples
         --------
