@@ -47,6 +47,8 @@ class Case:
     kernels: tuple[Kernel, ...] | None = None
     with_returns: bool = False
     """Whether bikes that were brought back are outputs, too."""
+    exposed: bool = False
+    """Whether the minutes in which there were bikes are told, too."""
 
 
 def _bikes(days: int, **settings: Any) -> Callable[[int], Any]:
@@ -64,6 +66,17 @@ CASES = {
     "bikes, 28 days, short memory, returns are outputs": Case(
         _bikes(28), "poisson", kernels=FORGETFUL, with_returns=True
     ),
+    **{
+        f"bikes, 28 days, minutes{told}{world}": Case(
+            _bikes(28, minutes=True, returns_follow_demand=follow), family, exposed=exposed
+        )
+        for told, family, exposed in (
+            (" known", "poisson", True),
+            (" known, overdispersed", "negative_binomial", True),
+            (" not told", "negative_binomial", False),
+        )
+        for world, follow in (("", True), (", supply independent of demand", False))
+    },
     "shop, 120 days": Case(lambda seed: simulate.shop(days=120, seed=seed), models=BOTH),
     "car parks, 28 days": Case(
         lambda seed: simulate.car_park(days=28, seed=seed), "gaussian", models=BOTH
@@ -80,7 +93,8 @@ def run(settings: Settings) -> dict[str, float]:
         seen = np.hstack([seen, world.returned])
         censored = np.hstack([censored, np.zeros_like(censored)])
     model = getattr(presets, settings["model"])(case.family, case.kernels)
-    model.fit(world.inputs(), seen, censored=censored)
+    exposure = world.exposure if case.exposed else None
+    model.fit(world.inputs(), seen, censored=censored, exposure=exposure)
     truth = (world.demand - world.observed).sum(axis=0)
     rows = list(model.lost_demand(by="output", samples=400, random_state=0))[: len(truth)]
     inside = [row["lost_low"] <= t <= row["lost_high"] for row, t in zip(rows, truth, strict=True)]

@@ -119,7 +119,7 @@ def test_flags_that_never_say_exact_are_refused_where_some_are_missing():
 
 @pytest.mark.parametrize("limit", [{"capacity": 4.0}, {"lower": 0.0}])
 def test_an_unknown_exposure_needs_a_flag(limit):
-    with pytest.raises(ValueError, match="without a flag"):
+    with pytest.raises(ValueError, match="no flag"):
         read_training(wide(), **WIDE, exposure="unknown", **limit)
 
 

@@ -54,5 +54,5 @@ def test_numbers_are_recognised_as_categories(values):
 
 
 def test_an_unknown_exposure_needs_flags():
-    with pytest.raises(DataError, match="without a flag"):
+    with pytest.raises(DataError, match="no flag"):
         read_training(FRAME, "a", time="t", exposure="unknown")

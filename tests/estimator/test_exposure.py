@@ -157,8 +157,11 @@ def test_shares_go_with_their_rows_and_outputs():
 
 
 def test_an_unknown_exposure_needs_a_flag_and_a_count():
-    with pytest.raises(ValueError, match=r"Output 'y', row 0.*without a flag"):
+    with pytest.raises(ValueError, match=r"Output 'y', row 0.*no flag"):
         model().fit([[0.0], [1.0]], [1.0, 2.0], capacity=2, exposure="unknown")
+    with pytest.warns(UserWarning, match=r"'y' is missing in row 1"):
+        found = Observations.exact([1.0, 2.0], exposure=[0.5, np.nan])
+    assert found.is_missing[:, 0].tolist() == [False, True]
     with pytest.raises(ValueError, match=r"Output 'y', row 0.*lower 1 and upper 2"):
         Observations([[1.0]], [[2.0]], exposure=np.nan)
     with pytest.raises(ValueError, match=r"side.*'share'.*exposure=\"unknown\""):

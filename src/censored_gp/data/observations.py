@@ -601,19 +601,13 @@ def from_cells(
     hint = "Use Observations.from_bounds for what is only bounded."
     refuse(np.isinf(values), names, "Output", said, values, hint=hint)
     shares = _read_exposure(exposure, seen, table, keys)
-    if censored is None:
-        said = "got an unknown exposure without a flag. Fill in the share of the period in which "
-        said += "the output was seen, 1 if all of it,"
-        hint = "or give flags (censored) that say where it was not seen throughout."
-        unsaid = np.isnan(shares) & ~np.isnan(values)
-        refuse(unsaid, names, "Output", said, hint=hint)
-        shares = np.where(np.isnan(shares), 1.0, shares)
-    if bounded:
-        found = _join_bounds(seen, lower, upper, table, keys)
-        return dataclasses.replace(found, exposure=shares)
     limits = _spread(capacity, seen, "Capacity", table, keys).values
     if censored is None:
-        return _with_missing(seen, values, np.where(values >= limits, np.inf, values), shares)
+        if bounded:
+            found = _join_bounds(seen, lower, upper, table, keys)
+        else:
+            found = _with_missing(seen, values, np.where(values >= limits, np.inf, values))
+        return found if exposure is None else _with_exposure(found, shares)
     flags = _checked_flags(_spread(censored, seen, "Flag", table, flags=True), values, side)
     said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
     hint = "Correct one of them, or leave out the flags."
@@ -628,6 +622,28 @@ def from_cells(
     bound = (flags == 1) & (shares == 1)
     low, high = np.where(flags == -1, -np.inf, values), np.where(bound, np.inf, values)
     return _with_missing(seen, low, high, shares)
+
+
+def _with_exposure(found: Observations, shares: Cells) -> Observations:
+    """Return bounds with their exposures; without flags, a value is left out where it has none."""
+    known, unknown = ~found.is_missing, np.isnan(shares)
+    unsaid = unknown & known
+    if unsaid.any():
+        said = "got an unknown exposure, and no flag. Fill in the share of the period in which the "
+        hint = "or give flags (censored) that say where it was not."
+        nowhere = unsaid & np.all(unknown | ~known, axis=0)
+        refuse(
+            nowhere, found.names, "Output", f"{said}output was seen, 1 if throughout,", hint=hint
+        )
+        row, d = np.argwhere(unsaid)[0].tolist()
+        warn(
+            f"The exposure of output {found.names[d]!r} is missing in row {row}, and of "
+            f"{unsaid.sum()} values in all: as it is not known for how long they were seen, they "
+            "are left out. Fill in 1 where an output was seen throughout."
+        )
+    lower, upper = np.where(unsaid, -np.inf, found.lower), np.where(unsaid, np.inf, found.upper)
+    shares = np.where(unknown, 1.0, shares)
+    return dataclasses.replace(found, lower=lower, upper=upper, exposure=shares)
 
 
 def _read_exposure(given: Any, seen: Seen, table: Table | None, keys: Any) -> Cells:

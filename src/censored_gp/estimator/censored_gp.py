@@ -244,7 +244,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             adds nothing where the exposure is below 1. Of a table it may be a column over the
             length of the period, "minutes/60", or "1 - minutes_empty/60". NaN is unknown where a
             count is flagged (every share is as likely), else 1; "unknown" is NaN for all. It is for
-            likelihoods that are sums over their period: Poisson, negative binomial, Gaussian.
+            likelihoods that are sums over their period: Poisson, negative binomial, Tweedie,
+            Gaussian.
         side : {"right", "left"}
             What a flag of 1 or True means: "at least" the value or, below a detection limit, "at
             most" the value.

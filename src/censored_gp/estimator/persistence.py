@@ -48,7 +48,7 @@ from censored_gp.model.model import Model, Units
 
 FORMAT = "censored-gp model"
 
-VERSION = 4
+VERSION = 5
 """The version of the format, raised when other releases could not read what is written."""
 
 HEADER = "censored_gp"

@@ -93,11 +93,9 @@ class Terms(eqx.Module):
 
     def log_likelihood(self, *theta: Float[Array, "K S"]) -> Float[Array, "K S"]:
         """Return the log likelihood of every cell given theta."""
-        cells = self.lower, self.upper, self.exposure
-        lower, upper, exposure = (c if c is None else jnp.asarray(c)[:, None] for c in cells)
-        return self.likelihood.log_likelihood(
-            lower, upper, *theta, kind=self.kind, exposure=exposure
-        )
+        lower, upper = jnp.asarray(self.lower)[:, None], jnp.asarray(self.upper)[:, None]
+        share = None if self.exposure is None else jnp.asarray(self.exposure)[:, None]
+        return self.likelihood.log_likelihood(lower, upper, *theta, kind=self.kind, exposure=share)
 
     @property
     def program_size(self) -> int:

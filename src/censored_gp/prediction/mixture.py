@@ -256,7 +256,7 @@ def _partial_mixture(
     """Return Y = V + U given the bounds of V; U is the rest of the period."""
     seen: Any = bounds[0][None]
     if kind != "exact":
-        points, mass = gauss_legendre(PART_NODES, 2)
+        points, mass = map(jnp.asarray, gauss_legendre(PART_NODES, 2))
         levels, shape = 0.5 * (points + 1.0), (-1, seen.shape[1])
         seen = likelihood.quantile_within(levels, *bounds, *likelihood.exposed(exposure, *theta))
         theta = tuple(jnp.broadcast_to(t, seen.shape).reshape(shape) for t in theta)
