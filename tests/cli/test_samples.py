@@ -9,6 +9,7 @@ import pytest
 from censored_gp import datasets
 from censored_gp.cli import demonstration
 from censored_gp.datasets.public import CensoredSeries, StationHours
+from censored_gp.inference import hyperparameters
 
 TIME = np.arange("2018-06-01T00", "2018-06-01T03", dtype="datetime64[h]")
 CELLS = np.arange(6.0).reshape(3, 2)
@@ -135,7 +136,8 @@ def test_the_days_drawn_are_those_with_most_to_show():
 
 
 @pytest.mark.slow
-def test_the_censored_model_comes_nearer_to_the_truth():
+def test_the_censored_model_comes_nearer_to_the_truth(monkeypatch):
+    monkeypatch.setattr(hyperparameters, "MOST_CELLS", 5000)
     small = demonstration.fit_both(16, 1, "poisson")
     table = [values for *_, values in demonstration.figures(small)]
     (seen, filled, truth), (naive, censored, _), *_ = table

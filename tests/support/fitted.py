@@ -40,7 +40,8 @@ def model():
                  RBF(0.5, columns=["rain"])],
         "scale": [Periodic("1d", 1.0, columns=["time"])],
     }  # fmt: skip
-    made = CensoredGP(kernels=kernels, max_iterations=4, max_inducing=32, random_state=0)
+    settings = {"max_iterations": 4, "max_inducing": 32, "hyperparameters": "fixed"}
+    made = CensoredGP(kernels=kernels, random_state=0, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return made.fit(
