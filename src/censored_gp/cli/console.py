@@ -52,17 +52,9 @@ def progress() -> bool | Callable[[str, int, int, float], None]:
     return sys.stderr.isatty() or tell
 
 
-class OptionError(typer.BadParameter):
-    """A wrong or missing option, or a wrong combination."""
-
-    def format_message(self) -> str:
-        """Return the message that is shown: the option, and what is wrong with it."""
-        return f"{self.param_hint}: {self.message}"
-
-
-def bad_option(option: str, problem: str) -> OptionError:
+def bad_option(option: str, problem: str) -> typer.BadParameter:
     """Return the error about an option, to be raised."""
-    return OptionError(problem, param_hint=option)
+    return typer.BadParameter(problem, param_hint=option)
 
 
 def option_of(name: str) -> str:

@@ -178,15 +178,28 @@ def figures(demo: Demo) -> list[tuple[str, str, list[float]]]:
 
 
 def draw_figure(demo: Demo, path: Path) -> None:
-    """Draw some days of every station and the mean working day; write it to a file."""
-    mpl, stations = require_matplotlib(), len(demo.world.names)
+    """Draw the days on which each station ran out of bikes most often; write it to a file."""
+    mpl, world, times = require_matplotlib(), demo.world, demo.world.time.astype("datetime64[m]")
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = mpl.figure.Figure(figsize=(12, 3.2 * stations + 0.8), layout="constrained")
-        axes = figure.subplots(stations, 2, squeeze=False, width_ratios=(3.2, 1), sharey="row")
-        for d in range(stations):
-            _draw_days(demo, d, axes[d, 0])
-            _draw_working_day(demo, d, axes[d, 1])
-        handles, labels = axes[0, 0].get_legend_handles_labels()
+        size = (12, 3.2 * len(world.names) + 0.8)
+        figure = mpl.figure.Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(world.names), squeeze=False)[:, 0]
+        for d, ax in enumerate(axes):
+            ax.plot(times, world.demand[:, d], ":", color=COLOURS["truth"], label="true demand")
+            naive = {"label": "naive model", "colour": COLOURS["other"], "probability": None}
+            plot_prediction(demo.naive, times, d, **naive, ax=ax)
+            censored = {"label": "censored model", "probability": PROBABILITY}
+            plot_prediction(demo.censored, times, d, **censored, ax=ax)
+            plot_observations(world.observations(), times, d, ax=ax)
+            first = _busiest(demo.ran_out[:, d])
+            shown = slice(first, first + HOURS_SHOWN)
+            highest = max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max())
+            ax.set(ylim=(-0.4, 1.15 * highest), ylabel="bikes per hour")
+            ax.set_xlim(times[first], times[first] + np.timedelta64(HOURS_SHOWN, "h"))
+            ax.set_title(world.names[d].replace("_", " "), loc="left", fontweight="bold")
+            ax.xaxis.set_major_locator(mpl.dates.DayLocator())
+            ax.xaxis.set_major_formatter(mpl.dates.DateFormatter("%a %d %b"))
+        handles, labels = axes[0].get_legend_handles_labels()
         words = {"exact": "pickups", "at least": "pickups until bikes ran out"}
         named = dict(zip((words.get(text, text) for text in labels), handles, strict=True))
         place = {"loc": "outside upper left", "ncols": len(named), "frameon": False}
@@ -195,43 +208,7 @@ def draw_figure(demo: Demo, path: Path) -> None:
         figure.savefig(path, dpi=150)
 
 
-def _draw_days(demo: Demo, d: int, ax: Any) -> None:
-    """Draw the days on which a station ran out of bikes most often."""
-    from matplotlib.dates import DateFormatter, DayLocator
-
-    world, times = demo.world, demo.world.time.astype("datetime64[m]")
-    ax.plot(times, world.demand[:, d], ":", color=COLOURS["truth"], label="true demand")
-    naive = {"label": "naive model", "colour": COLOURS["other"], "probability": None}
-    plot_prediction(demo.naive, times, d, **naive, ax=ax)
-    plot_prediction(demo.censored, times, d, probability=PROBABILITY, label="censored model", ax=ax)
-    plot_observations(world.observations(), times, d, ax=ax)
-    first = _busiest(demo.ran_out[:, d])
-    shown = slice(first, first + HOURS_SHOWN)
-    ax.set_xlim(times[first], times[first] + np.timedelta64(HOURS_SHOWN, "h"))
-    ax.set_ylim(-0.4, 1.15 * max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max()))
-    ax.set_title(world.names[d].replace("_", " "), loc="left", fontweight="bold")
-    ax.set_ylabel("bikes per hour")
-    ax.xaxis.set_major_locator(DayLocator())
-    ax.xaxis.set_major_formatter(DateFormatter("%a %d %b"))
-
-
 def _busiest(ran_out: Bool[np.ndarray, " N"]) -> int:
     """Return the first hour of the whole days in which bikes ran out most often."""
     starts = range(0, len(ran_out) - HOURS_SHOWN + 1, 24)
     return max(starts, key=lambda h: ran_out[h : h + HOURS_SHOWN].sum(), default=0)
-
-
-def _draw_working_day(demo: Demo, d: int, ax: Any) -> None:
-    """Draw the mean demand on working days by hour of the day."""
-    # The world has whole days of hours.
-    days = demo.world.time[: demo.training].astype("datetime64[D]").reshape(-1, 24)[:, 0]
-    lines = (
-        (demo.world.demand, COLOURS["truth"], ":"),
-        (demo.naive.mean, COLOURS["other"], "-"),
-        (demo.censored.mean, COLOURS["prediction"], "-"),
-    )
-    for cells, colour, style in lines:
-        by_day = cells[: demo.training, d].reshape(-1, 24)
-        ax.plot(range(24), by_day[np.is_busday(days)].mean(axis=0), style, color=colour)
-    ax.set_title("mean working day", loc="left")
-    ax.set_xticks(range(0, 24, 6), [f"{h}:00" for h in range(0, 24, 6)])
