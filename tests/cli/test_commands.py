@@ -195,19 +195,22 @@ def test_a_last_time_that_cannot_be_is_refused(here, run, until):
     assert "until" in result.stderr
 
 
-@pytest.mark.parametrize("warnings", [("Try heteroscedastic=True.",), ()])
-def test_a_diagnosis_is_a_table_and_warnings(here, run, monkeypatch, warnings):
+@pytest.mark.parametrize("verdict", [("Do not trust it.", "Try heteroscedastic=True."), ()])
+def test_a_diagnosis_is_a_verdict_and_a_table(here, run, monkeypatch, verdict):
     asked = []
 
     def diagnose(self, folds):
         asked.append(folds)
-        return Diagnosis(pa.table({"nlpd": [1.5]}), warnings, {}, None, self.observations_)
+        table = pa.table({"ratio": [1.5]})
+        return Diagnosis(verdict, ("A gap.",), table, {}, None, self.observations_)
 
     monkeypatch.setattr(CensoredGP, "diagnose", diagnose)
-    result = succeeded(run("diagnose --load bikes.cgp --folds 2 --output scores.csv"))
+    result = succeeded(run("diagnose --load bikes.cgp --folds 2 --output methods.csv"))
     assert asked == [2]
-    assert (here / "scores.csv").read_text() == "nlpd\n1.5\n"
-    assert ("--model hmocgp" if warnings else "nothing wrong") in result.stderr
+    assert (here / "methods.csv").read_text() == "ratio\n1.5\n"
+    said = result.stderr
+    assert ("--model hmocgp" if verdict else "Nothing speaks against") in said
+    assert said.index("Do not trust" if verdict else "Nothing") < said.index("A gap.")
 
 
 @pytest.fixture

@@ -23,7 +23,13 @@ def ax():
 
 
 @pytest.fixture(scope="session")
-def written(tmp_path_factory):
+def diagnosis():
+    with compiling_quickly():
+        return fitted.model().diagnose()
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory, diagnosis):
     """The report about the small model, with hostile text wherever a user may give any."""
     pytest.importorskip("vl_convert")
     from censored_gp.reporting import write_report
@@ -36,5 +42,6 @@ def written(tmp_path_factory):
     title = "Bikes </title><script>document.title = 'no'</script>"
     problems = ["Column 'x<i>': 3 rows were left out."]
     with compiling_quickly():
-        write_report(fitted.model(), path, title=title, comparison=rows, problems=problems)
+        about = {"title": title, "comparison": rows, "problems": problems}
+        write_report(fitted.model(), path, diagnosis=diagnosis, **about)
     return path

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import re
 import sys
+from html import escape
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -63,7 +64,7 @@ def test_what_users_wrote_is_escaped(text):
 
 def test_every_link_leads_to_a_section(text):
     sections = re.findall(r'<section id="(\w+)">', text)
-    assert {"summary", "series", "lost", "calibration", "comparison", "problems"} <= set(sections)
+    assert sections == ["trust", "lost", "series", "calibration", "comparison", "summary"]
     assert re.findall(r'<a href="#(\w+)">', text) == sections
 
 
@@ -104,15 +105,24 @@ def test_every_cell_is_drawn_as_what_it_is(charts):
     assert shapes == {"circle", "triangle-up", "triangle-down"}
 
 
-def test_calibration_is_that_of_the_model(model, charts, text):
-    found = content.calibration(model)
-    pit = content.pit(plots.predict_training(model), model.observations_)
+def test_calibration_is_that_of_the_days_held_out(diagnosis, charts, text):
+    found = content.calibration(diagnosis)
     np.testing.assert_allclose(charts[-1]["data"]["coverage"]["y"], found.coverage, rtol=1e-4)
-    np.testing.assert_allclose(found.coverage, content.pit_coverage(pit, plots.LEVELS))
+    np.testing.assert_allclose(found.coverage, content.pit_coverage(diagnosis.pit, plots.LEVELS))
     overall = found.outputs[-1]
     assert overall["cells"] == sum(row["cells"] for row in found.outputs[:-1])
     assert overall["coverage"] == pytest.approx(found.coverage[plots.LEVELS.index(0.9)])
     assert content.percent(overall["coverage"]) in prose(text)
+
+
+def test_a_verdict_comes_before_all_figures(diagnosis, text):
+    shown = prose(text)
+    assert diagnosis.verdict
+    first = shown.index(escape(diagnosis.verdict[0]))
+    assert first < shown.index('class="cards"')
+    own, *simple = content.records(diagnosis.rows)[2::3]
+    assert all(f"<td>{content.amount(row['ratio'])}</td>" in shown for row in (own, *simple))
+    assert shown.count(content.amount(own["lost"])) > 0
 
 
 def test_settings_reproduce_the_fit(text):
@@ -185,7 +195,7 @@ def test_a_page_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
     monkeypatch.setattr("jinja2.Template.render", lambda *_, **__: "\ud800")
     monkeypatch.setattr("censored_gp.reporting.charts.draw", lambda _: {})
     with pytest.raises(UnicodeEncodeError):
-        report.write_report(model, path)
+        report.write_report(model, path, folds=None)
     assert path.read_text() == "before"
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
 
@@ -209,7 +219,7 @@ def below_a_limit():
 
 @pytest.mark.slow
 def test_without_times_and_losses_the_page_has_what_there_is(below_a_limit, tmp_path):
-    path = write_report(below_a_limit, tmp_path / "page.html")
+    path = write_report(below_a_limit, tmp_path / "page.html", folds=None)
     said = prose(path.read_text(encoding="utf-8"))
     assert re.findall(r'<section id="(\w+)">', said) == re.findall(r'<a href="#(\w+)">', said)
     assert 'id="lost"' not in said
@@ -222,8 +232,8 @@ def test_cells_are_held_out_and_models_compared_when_asked_for(below_a_limit, tm
     path = tmp_path / "page.html"
     write_report(below_a_limit, path, folds=2, comparison=["NCGP", "CGP"])
     said = prose(path.read_text(encoding="utf-8"))
-    assert "40 cells were held out" in said
-    assert "exact cells only" in said
+    assert "20 cells of whole days were held out" in said
+    assert "boosting" in said
     models = re.findall(r"<tr[^>]*><td>(N?CGP)</td>", said)
     assert sorted(models) == ["CGP", "NCGP"]
     assert said.count('<tr class="best">') == 1

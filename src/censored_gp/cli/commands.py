@@ -362,24 +362,26 @@ def correlations(
     return {"output": names} | {name: matrix[:, d] for d, name in enumerate(names)}
 
 
-@command("diagnose", "censored-gp diagnose --load bikes.cgp --folds 2 --output scores.csv")
+@command("diagnose", "censored-gp diagnose --load bikes.cgp --output methods.csv")
 def diagnose(
     given: FitOptions,
     file: TableArgument = None,
-    folds: FoldsOption = 3,
+    folds: Annotated[int, option("NUMBER", "Hold out one day in so many.", min=2)] = 5,
     output: OutputOption = None,
 ) -> Any:
-    """Score a model on held-out cells, and warn of problems.
+    """Tell whether estimates are to be trusted, beside simple methods.
 
-    The table has the scores of each output for this model, for one that ignores censoring and for
-    one that sees exact cells only. Warnings go to the standard error stream.
+    Exact cells are censored anew, as the real ones are, and the model is fitted once more. On these
+    cells the table has the sum of the estimates over the truth (ratio) and the mean absolute error,
+    and of the really censored ones lost demand, for this model and two simple methods. What speaks
+    against the model, and what to do, comes first, on the standard error stream.
     """
     from censored_gp.cli import fitting
 
     model = fitting.fitted(given, file, output)
-    say(f"Predicting held-out cells in {folds} folds ...")
+    say("Censoring exact cells anew, and fitting once more ...")
     diagnosis = model.diagnose(folds)
-    for message in diagnosis.warnings or ("Held-out cells show nothing wrong.",):
+    for message in (*diagnosis.lines, *diagnosis.warnings):
         say(explain(message))
     return diagnosis.rows
 
@@ -486,22 +488,26 @@ def report(
     ] = "report.html",
     title: Annotated[Text, option("TEXT", "Heading of the page.")] = None,
     folds: Annotated[
-        Number, option("NUMBER", "Cross-validate with so many folds. Takes longer.", min=2)
-    ] = None,
+        int, option("NUMBER", "Hold out one day in so many; 0: no diagnosis.", min=0)
+    ] = 5,
     compare: Annotated[
         Names, option("NAMES", "Compare models, as ncgp,hmocgp. Takes longer.")
     ] = None,
 ) -> str | None:
     """Write a self-contained HTML page about a model.
 
-    The page needs no network and no other file.
+    It begins with whether its estimates are to be trusted, as diagnose tells it. The page needs no
+    network and no other file.
     """
     from censored_gp.cli import fitting
     from censored_gp.reporting import write_report
 
     models = split_presets("--compare", compare) or None
     model = fitting.fitted(given, file, output, endings=(".html", ".htm"))
-    settings: dict[str, Any] = {"title": title, "folds": folds, "comparison": models}
+    diagnosis = model.diagnose(folds) if folds else None
+    for message in diagnosis.verdict[:1] if diagnosis else ():
+        say(explain(message))
+    settings = {"title": title, "diagnosis": diagnosis, "folds": None, "comparison": models}
     if output != "-":
         write_report(model, output, **settings)
         say(f"Report: {output}")

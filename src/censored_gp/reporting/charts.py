@@ -33,7 +33,7 @@ def draw(content: Content) -> dict[str, list[Spec]]:
     sections = {
         "series": _series(content),
         "lost": _lost(content),
-        "calibration": _calibration(content.calibration),
+        "calibration": _calibration(content.calibration) if content.calibration else [],
     }
     for number, chart in enumerate(chart for charts in sections.values() for chart in charts):
         chart["id"] = f"chart-{number}"

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+import functools
 import platform
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,10 +18,10 @@ from jaxtyping import Float, Int, Shaped
 import censored_gp
 from censored_gp.data.errors import listed
 from censored_gp.estimator.analysis.compare import compare
-from censored_gp.estimator.analysis.diagnose import censoring_cautions
+from censored_gp.estimator.analysis.diagnose import Diagnosis, censoring_cautions
 from censored_gp.estimator.presets import MODELS, paper_name
 from censored_gp.estimator.summary import kernel_labels
-from censored_gp.prediction.metrics import PIT, pit, pit_coverage, pit_histogram
+from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.reporting.plots import (
     LEVELS,
     XAxis,
@@ -35,8 +36,6 @@ MOST_POINTS = 24_000
 """At most this many points are drawn of all outputs together, which bounds the size of the page."""
 FEWEST_POINTS = 300
 """Of each output at least this many points may be drawn, however many outputs there are."""
-MOST_CALIBRATION_ROWS = 3000
-"""At most this many training rows are used for calibration where none were held out."""
 MOSTLY_MISSING = 0.5
 """An output of which a larger share of cells is missing is listed among the problems."""
 CELL_KINDS = ("exact", "right", "left", "interval", "missing", "partial")
@@ -71,21 +70,17 @@ class Lost(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Calibration of predictions, on cells held out or on those of the fit.
+    """Calibration of predictions on the days held out.
 
     Attributes
     ----------
     outputs
         By output, and last of all: cells, coverage of 90 % intervals, deviation of the PIT.
-    scores
-        Of a diagnosis: this model and simpler ones.
     """
 
-    held_out: bool
     histogram: Float[np.ndarray, " B"]
     coverage: Float[np.ndarray, " L"]
     outputs: list[dict[str, Any]]
-    scores: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class Content:
     probability: float
     series: Series
     lost: Lost | None
-    calibration: Calibration
+    diagnosis: Diagnosis | None
     comparison: list[dict[str, Any]]
     problems: list[str]
 
@@ -105,6 +100,17 @@ class Content:
     def names(self) -> list[str]:
         """Names of the outputs."""
         return [str(name) for name in self.model.output_names_]
+
+    @functools.cached_property
+    def calibration(self) -> Calibration | None:
+        """Calibration on the days held out; None without a diagnosis."""
+        return None if self.diagnosis is None else calibration(self.diagnosis)
+
+    @property
+    def methods(self) -> list[dict[str, Any]]:
+        """The rows of the diagnosis about all outputs together, this model first."""
+        rows = [] if self.diagnosis is None else records(self.diagnosis.rows)
+        return [row for row in rows if row["output"] == rows[-1]["output"]]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -197,23 +203,16 @@ def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | Non
     return Lost(ask()[0], ask("output"), groups)
 
 
-def calibration(model: Any, diagnosis: Any = None) -> Calibration:
-    """Return the calibration on cells held out or, without a diagnosis, on those of the fit."""
-    if diagnosis is None:
-        count = len(model.observations_)
-        rows = np.unique(np.linspace(0, count - 1, min(count, MOST_CALIBRATION_ROWS)).astype(int))
-        every, scores = pit(predict_training(model, rows), model.observations_.rows(rows)), []
-    else:
-        every, scores = diagnosis.pit, records(diagnosis.rows)
-    outputs = []
-    for d, name in enumerate((*model.output_names_, ALL_OUTPUTS)):
+def calibration(diagnosis: Diagnosis) -> Calibration:
+    """Return the calibration on the days that a diagnosis held out."""
+    every, outputs = diagnosis.pit, []
+    for d, name in enumerate((*diagnosis.truth.names, ALL_OUTPUTS)):
         own = PIT(*(end[:, d : d + 1] if d < end.shape[1] else end for end in every))
         cells = known_cells(own)
         held = float(pit_coverage(own, [0.9])[0]) if cells else float("nan")
         figures = {"cells": cells, "coverage": held, "deviation": own.deviation()}
         outputs.append({"output": str(name), **figures})
-    histogram, coverage = pit_histogram(every), pit_coverage(every, LEVELS)
-    return Calibration(diagnosis is not None, histogram, coverage, outputs, scores)
+    return Calibration(pit_histogram(every), pit_coverage(every, LEVELS), outputs)
 
 
 def comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
@@ -239,7 +238,7 @@ def comparison(model: Any, wanted: Any) -> list[dict[str, Any]]:
 
 
 def data_problems(model: Any) -> list[str]:
-    """Return problems of the data and of the fit, in sentences."""
+    """Return problems of the data and of the fit, in sentences; a diagnosis has the cautions."""
     known, times, found = model.observations_, model.training_.times, []
     for d, name in enumerate(model.output_names_):
         missing = float(known.is_missing[:, d].mean())

@@ -19,7 +19,7 @@ def write_report(
     *,
     title: str | None = None,
     diagnosis: Any = None,
-    folds: int | None = None,
+    folds: int | None = 5,
     comparison: Any = None,
     problems: Sequence[str] = (),
     probability: float = 0.9,
@@ -37,10 +37,10 @@ def write_report(
     title : str, optional
         Heading of the page.
     diagnosis : Diagnosis, optional
-        What `model.diagnose()` returned, for calibration on cells that were held out.
+        What `model.diagnose()` returned: whether the estimates are to be trusted.
     folds : int, optional
-        Diagnose with this many folds, if no diagnosis is given. This fits the model several times
-        more. None: calibration is shown for the cells the model was fitted to.
+        If no diagnosis is given: diagnose now, with one day in so many held out, by one more fit.
+        None: the page says nothing on whether it is to be trusted.
     comparison : table, True, or list of model names, optional
         What `compare` returned; or the models to compare now, on the training data (True: all six).
     problems : list of str
@@ -83,7 +83,7 @@ def write_report(
         probability,
         content.drawn_series(model, probability, max_points),
         content.lost_demand(model, probability, random_state),
-        content.calibration(model, diagnosis),
+        diagnosis,
         content.comparison(model, comparison),
         list(dict.fromkeys((*problems, *content.data_problems(model), *cautions))),
     )

@@ -1,6 +1,7 @@
-"""Held-out cells tell good models from bad ones; outputs and hours seldom seen are told."""
+"""Cells censored anew and held out tell good models from bad ones, in words."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from censored_gp import CensoredGP, Observations
 from censored_gp.estimator.analysis import diagnose
 from censored_gp.estimator.analysis.diagnose import censoring_cautions as cautions
+from censored_gp.estimator.settings import seed_of
 from censored_gp.kernels import RBF
+from censored_gp.likelihoods import as_likelihood
 from censored_gp.prediction import metrics
 
 N = 60
@@ -35,22 +38,134 @@ def found(model):
     return model.diagnose(folds=3)
 
 
-def test_bounds_are_worth_their_while(found):
-    scores = {name: table["all"] for name, table in found.scores.items()}
-    assert list(scores) == [diagnose.THIS, diagnose.NAIVE, diagnose.EXACT]
-    assert scores[diagnose.THIS]["nlpd"] < scores[diagnose.NAIVE]["nlpd"]
-    assert scores[diagnose.THIS]["nlpd"] < scores[diagnose.EXACT]["nlpd"]
-    assert 0.8 <= scores[diagnose.THIS]["coverage"] <= 1.0
-    assert all(row["cells"] == N for row in scores.values())
-
-
 def test_a_good_model_has_nothing_said_against_it(found):
-    assert found.warnings == ()
-    assert "Nothing is wrong" in str(found)
-    assert found.rows[0]["model"] == diagnose.THIS
-    assert found.pit.deviation() == pytest.approx(
-        found.scores[diagnose.THIS]["all"]["pit_deviation"]
+    assert found.verdict == found.warnings == ()
+    assert str(found).startswith("Nothing speaks against")
+    assert found.pit.deviation() == pytest.approx(found.scores["y"]["pit_deviation"])
+    own, *simple = found.rows
+    assert own["method"] == diagnose.THIS
+    assert all(own["error"] < row["error"] for row in simple)
+
+
+def test_the_table_is_about_cells_censored_anew(model, found):
+    """The estimates are those of the estimator itself, fitted to the same observations."""
+    known, rng = model.observations_, np.random.default_rng(seed_of(None, None, 0))
+    held_out = diagnose.hold_out(known, 3, None, rng) == 0
+    again = diagnose.censor_anew(model, known.is_exact & ~held_out, rng)
+    anew = (known.is_exact & ~again.is_exact)[:, 0]
+    own, truth = found.rows[0], known.lower[anew, 0]
+    assert own["cells"] == anew.sum()
+    slow = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
+    slow.fit(np.linspace(0, 12, N)[:, None], diagnose._without(again, held_out))
+    filled = slow.impute()[anew]
+    assert own["error"] == pytest.approx(np.abs(filled - truth).mean(), rel=0.2)
+    assert own["ratio"] == pytest.approx(filled.sum() / truth.sum(), abs=0.1)
+    assert own["lost"] == pytest.approx(np.sum(model.impute() - known.lower[:, 0]))
+
+
+def hour_of_week(times):
+    return (times - MONDAY).astype("m8[h]").astype(int) % 168
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "flag"), [("gaussian", 1), ("gamma", 1), ("poisson", 1), ("gamma", -1)]
+)
+def test_cells_are_censored_anew_as_the_real_ones_are(likelihood, flag, monkeypatch):
+    """At the same hours, on the same side, at the same distance or share of the value."""
+    rng, flagged = np.random.default_rng(0), WORKING & (np.arange(24 * 28) >= 168)
+    y = rng.poisson(5, 24 * 28) + 1.0
+    known = Observations.from_flags(y, flag * flagged.astype(int))
+    training = SimpleNamespace(
+        observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
+        likelihoods=(as_likelihood(likelihood),),
+    )  # fmt: skip
+    units = SimpleNamespace(apply=lambda seen: seen)
+    model = SimpleNamespace(training_=training, posterior_=None, units_=units)
+    expected = y + 2 if likelihood == "gaussian" else y * 2.0**flag
+    monkeypatch.setattr(diagnose, "_imputed", lambda *_: expected[:, None])
+    again = diagnose.censor_anew(model, known.is_exact, rng)
+    anew = (known.is_exact & ~again.is_exact)[:, 0]
+    hours = hour_of_week(HOURS) % 24
+    assert set(hours[anew]) == set(hours[flagged])
+    for hour in set(hours[flagged]):
+        kept = known.is_exact[:, 0] & (hours == hour)
+        assert anew[kept].sum() <= kept.sum() / 2
+    bound, truth = again.values()[anew, 0], y[anew]
+    if likelihood == "poisson":
+        assert np.all(np.abs(bound - truth / 2) <= 0.5)
+    else:
+        np.testing.assert_allclose(
+            bound, truth - 2 if likelihood == "gaussian" else truth * 2.0**-flag
+        )
+    assert np.all(again.is_right[anew] if flag > 0 else again.is_left[anew])
+    np.testing.assert_array_equal(again.lower[~anew], known.lower[~anew])
+
+
+def test_simple_methods_learn_from_exact_cells_and_keep_to_the_bounds():
+    rng, hour = np.random.default_rng(0), np.arange(24 * 28) % 168
+    missing = hour == 100
+    y = np.where(missing, np.nan, rng.uniform(0, 9, len(HOURS)))
+    known = Observations.from_flags(y, WORKING.astype(int))
+    training = SimpleNamespace(times=HOURS.astype("M8[s]"), inputs=np.arange(len(y))[:, None])
+    mean, boosted = diagnose.simple_estimates(known, training).values()
+    # No Friday 4:00 was seen, but those of other working days.
+    alike = (np.arange(len(y)) % 24 == 4) & (hour < 120) & ~missing
+    np.testing.assert_allclose(mean[missing, 0], y[alike].mean())
+    assert np.all((boosted[missing] > 0) & (boosted[missing] < 9))
+    assert all(np.all(cells[WORKING, 0] >= y[WORKING]) for cells in (mean, boosted))
+    exact = known.is_exact[:, 0]
+    np.testing.assert_array_equal(mean[exact, 0], y[exact])
+
+
+def test_busy_neighbours_are_told_from_usual_ones():
+    values = np.ones((24 * 28, 3))
+    values[500] = 2.0
+    found = diagnose.busyness(Observations.exact(values), HOURS.astype("M8[s]"))
+    np.testing.assert_allclose(found[[500, 501]], [[5 / 3] * 3, [4 / 3] * 3])
+    np.testing.assert_allclose(found[499], 1.0)
+
+
+def verdict(ratio=1.0, error=1.0, y=None, flags=None, reading=None):
+    """The verdict on two weeks of hourly counts, with given figures of the cells censored anew."""
+    rng = np.random.default_rng(0)
+    y = rng.poisson(9, 336) + 1.0 if y is None else y
+    flags = rng.uniform(size=336) < 0.3 if flags is None else flags
+    known = Observations.from_flags(y, flags.astype(int))
+    anew = known.is_exact & (rng.uniform(size=known.shape) < 0.3)
+    truth = known.lower
+    noise = rng.choice([-1.0, 1.0], truth.shape)
+    estimates = {diagnose.THIS: ratio * truth + error * noise, "simple": truth + noise}
+    rows = [
+        {"method": name, "output": "y", "cells": int(anew.sum()), "lost": 5.0,
+         "ratio": cells[anew].sum() / truth[anew].sum(),
+         "error": np.abs(cells - truth)[anew].mean()}
+        for name, cells in estimates.items()
+    ]  # fmt: skip
+    training = SimpleNamespace(
+        times=HOURS[:336].astype("M8[s]"), likelihoods=(as_likelihood("poisson"),)
     )
+    model = SimpleNamespace(observations_=known, training_=training, use_censoring=True)
+    reading = truth + 1 if reading is None else reading
+    return diagnose.verdict_of(model, rows, estimates, {diagnose.THIS: reading}, anew)
+
+
+def test_what_speaks_against_estimates_comes_first():
+    count = np.random.default_rng(1).poisson(9, 336) + 1.0
+    flagged = np.random.default_rng(2).uniform(size=336) < 0.3
+    assert verdict(y=0.8 * count) == ()
+    for given, words in (
+        ({"ratio": 1.3}, "overestimated by"),
+        ({"ratio": 0.7}, "underestimated by"),
+        ({"error": 3.0}, "simple method does better"),
+        ({"reading": np.full((336, 1), 99.0)}, "far beyond"),
+        ({"y": np.where(flagged, 1.5, 1) * count, "flags": flagged}, "go with demand"),
+        ({"y": np.where(flagged, 0.3, 1) * count, "flags": flagged}, "broken off"),
+    ):
+        first, *rest = verdict(**{"y": 0.8 * count, **given})
+        assert first.startswith("Do not trust")
+        assert words in first
+        assert any("5 by this model, 5 by simple" in line for line in rest)
+        assert any("exposure" in line for line in rest)
 
 
 def test_every_cell_is_predicted_by_a_model_that_has_not_seen_it(model):
@@ -90,8 +205,9 @@ def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model, monkeyp
         return model.posterior_, model.report_
 
     monkeypatch.setattr(diagnose, "best_fit", keep)
+    seen = model.units_.apply(model.training_.seen)
     for hidden in (nothing, ~nothing):
-        diagnose._refit(model, hidden, use_censoring=True)
+        diagnose._refit(model, seen, hidden)
     np.testing.assert_array_equal(starts[0].priors["mean"].mean, starts[1].priors["mean"].mean)
 
 
@@ -161,26 +277,14 @@ def test_what_is_wrong_is_said_in_words_even_if_cells_are_censored(prediction, w
     assert known.is_right.any()
     row = diagnose.scored(prediction, known)["y"]
     said = diagnose._of_row(row | {"r2": 0.5}, 0.9, discrete=False)
-    assert (not said) if words is None else any(words in sentence for sentence in said)
+    assert (not said) if words is None else any(words in sentence for _, sentence in said)
 
 
-@pytest.mark.parametrize(
-    ("exact", "shares", "told"), [(400, 0, True), (100, 0, False), (400, 400, False)]
-)
-def test_a_mean_is_a_rival_only_where_little_is_censored(exact, shares, told):
+@pytest.mark.parametrize(("exact", "told"), [(400, True), (100, False)])
+def test_a_mean_is_a_rival_only_where_little_is_censored(exact, told):
     row = metrics_row() | {"cells": 400, "exact": exact, "r2": -0.1}
-    said = diagnose._of_row(row, 0.9, False, shares)
-    assert any("by their mean" in words for words in said) is told
-
-
-def test_rivals_that_do_better_are_named(found, model):
-    swapped = dict(found.scores)
-    swapped[diagnose.THIS], swapped[diagnose.NAIVE] = (
-        swapped[diagnose.NAIVE],
-        swapped[diagnose.THIS],
-    )
-    said = diagnose.warnings_of(swapped, model)
-    assert any("ignores censoring predicts" in sentence for sentence in said)
+    said = diagnose._of_row(row, 0.9, False)
+    assert any("by their mean" in words for _, words in said) is told
 
 
 def test_a_fit_that_did_not_end_and_data_that_say_little_are_told(model):
@@ -190,9 +294,9 @@ def test_a_fit_that_did_not_end_and_data_that_say_little_are_told(model):
     lower = np.where(np.arange(N)[:, None] < 50, 0.0, model.observations_.lower)
     known = Observations(lower, np.where(np.arange(N)[:, None] < 50, np.inf, lower))
     bad.training_ = dataclasses.replace(model.training_, observations=known)
-    said = diagnose.warnings_of({diagnose.THIS: {"y": metrics_row(), "all": metrics_row()}}, bad)
+    said = diagnose.warnings_of(bad, {"y": metrics_row()})
     assert said[0] == "It is stuck."
-    assert "83% of its cells are censored" in said[1]
+    assert said[1].startswith("Output 'y' (83%): most cells are censored")
 
 
 def metrics_row():
@@ -204,12 +308,12 @@ def metrics_row():
 @pytest.mark.parametrize(("cells", "said"), [(0.0, True), (1.0, False)])
 def test_that_nothing_could_be_scored_is_no_good_news(model, cells, said):
     row = metrics_row() | {"cells": cells}
-    told = diagnose.warnings_of({diagnose.THIS: {"y": row, "all": row}}, model)
+    told = diagnose.warnings_of(model, {"y": row})
     assert any("No cell could be scored" in sentence for sentence in told) == said
 
 
 def test_scores_are_those_of_the_metrics(found):
-    row = found.scores[diagnose.THIS]["all"]
+    row = found.scores["all"]
     assert row["nlpd"] == pytest.approx(metrics.nlpd(found.prediction, found.truth, per_point=True))
     exact = np.where(found.truth.is_exact, found.truth.lower, np.nan)
     assert row["mae"] == pytest.approx(metrics.mae(found.prediction, exact))
@@ -226,9 +330,8 @@ def observed(censored, flag=1):
 
 def test_hours_that_are_censored_in_every_week_are_told():
     (said,) = cautions(observed(WORKING), HOURS)
-    assert said.startswith("Output 'y': 10 of 168 hours of the week are censored every time")
-    assert "such as Monday 8:00" in said
-    assert 'exposure="unknown"' in said
+    assert said.startswith("Output 'y' (10 of 168 hours of the week, such as Monday 8:00): ")
+    assert "censored every time" in said
 
 
 def test_a_single_week_in_which_an_hour_was_seen_is_enough():
@@ -285,15 +388,20 @@ def test_days_of_the_week_are_days():
     days = np.datetime64("2024-06-03") + np.arange(28)
     saturday = np.arange(28) % 7 == 5
     (said,) = cautions(observed(saturday, -1), days)
-    assert said.startswith("Output 'y': 1 of 7 days of the week is censored every time")
-    assert "Saturday" in said
-    assert "exposure" not in said, "what is at most so much is no part"
+    assert said.startswith("Output 'y' (1 of 7 days of the week, such as Saturday): ")
 
 
 @pytest.mark.parametrize("times", [None, HOURS])
 def test_an_output_that_is_mostly_censored_is_told_once(times):
     (said,) = cautions(observed(np.arange(24 * 28) % 3 > 0), times)
-    assert "67% of its cells are censored" in said
+    assert said.startswith("Output 'y' (67%): most cells are censored")
+
+
+def test_what_is_wrong_with_several_outputs_is_said_once():
+    flags = np.stack([np.arange(24 * 28) % 3 > 0] * 7, axis=1)
+    (said,) = cautions(Observations.from_flags(np.ones(flags.shape), flags), HOURS)
+    assert said.startswith("Outputs 'y0' (67%), 'y1' (67%)")
+    assert "and 2 more: " in said
 
 
 def test_nothing_censored_is_nothing_to_tell():

@@ -94,7 +94,7 @@ def compare(
     rows = []
     for (name, family), model, taken in zip(tried, fitted, seconds, strict=True):
         fold = hold_out(model.observations_, folds, model.training_.times, random_state)
-        prediction = cross_predict(model, fold, use_censoring=model.use_censoring)
+        prediction = cross_predict(model, fold)
         found = scored(prediction, model.observations_)["all"]
         if widen:
             found["nlpd"] = nlpd_of_counts(prediction, model.observations_)

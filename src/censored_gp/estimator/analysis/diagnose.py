@@ -1,34 +1,47 @@
-"""Cross-validation of a fitted model: scores of held-out cells, and warnings in words.
+"""Diagnosis of a fitted model: whether its estimates of censored cells are to be trusted.
 
-A censored cell is scored by the log probability of its bounds, an exact one by its log density
-(what was seen for a part of its period is not scored). The probability integral transform of a
-censored cell is an interval, like that of a count. The same folds are predicted by a model that
-ignores censoring and by one that is fitted to exact cells only, to tell what using the bounds is
-worth.
+The truth behind a censored cell is unknown, so exact cells are **censored anew**, as the real ones
+are. For a censored cell j, an exact cell i of the same output and hour of the week, with neighbours
+about as busy, gets its bound at the same share of its value (on the real line: at the same
+distance from it):
 
-`censoring_cautions` tells where levels are not identified by the data: outputs, and hours of the
-week, that are mostly censored.
+    bound_i = y_i * bound_j / E[y_j | bound_j].
+
+One refit, which goes on from the hyper-parameters of the model, estimates these cells, and predicts
+whole days of which it sees nothing. Two simple methods have the same task: the mean of exact cells
+of the hour of the week, and gradient boosting on exact cells, both cut at the bound. Where real
+cells were seen for a part of their period, exact counts are thinned to such parts.
+
+Whether limits are independent of demand cannot be told from censored records alone (Tsiatis, 1975).
+If what can be told speaks against the model, the verdict says so, with the readings of all methods.
+
+`hold_out`, `cross_predict` and `scored` make a cross-validation, for `compare`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
+from sklearn.ensemble import HistGradientBoostingRegressor
 
+from censored_gp.data.errors import quoted
 from censored_gp.data.observations import Observations, widen_exact
 from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
 from censored_gp.estimator.settings import seed_of
-from censored_gp.estimator.training import make_task, seen_by
+from censored_gp.estimator.training import TrainingData, make_task, seen_by
 from censored_gp.inference import infer
 from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.sites import Sites
 from censored_gp.model.compilation import float64, interruptible
+from censored_gp.model.model import Model
 from censored_gp.model.starting_values import design_for, starting_models
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
@@ -45,31 +58,462 @@ LEAST = 3
 MORE_THAN_CHANCE = 3.0
 """The least ratio of the number of such hours to that expected of random flags."""
 
-SHARE = (
-    " If it is a count that stopped at a random moment of its period, say so: with a family of "
-    'counts, exposure="unknown" averages over that moment. If the time is known in which it could '
-    "be seen, give that as the exposure."
-)
-
-THIS, NAIVE, EXACT = "this model", "ignores censoring", "exact cells only"
-
-RIVALS = {
-    NAIVE: "A model that ignores censoring",
-    EXACT: "A model that leaves out censored cells",
-}
-"""The models that a model is compared with, in words."""
-
 LEVEL = 0.9
 """The probability of the intervals whose coverage is measured."""
 
+MOST_ANEW = 0.2
+"""At most this share of the exact cells of an output is censored anew."""
+MOST_ANEW_CELLS = 2000
+"""At most this many cells of all outputs together are censored anew."""
+TOLERATED_BIAS = 0.1
+"""Estimates of cells censored anew may be so far from the truth, in sum."""
+BEYOND = 2.0
+"""An estimate may be so many times what was ever recorded of its output."""
+BUSIER = 1.05
+"""The neighbours of censored cells may be so busy, relative to the same hours of other weeks."""
+BROKEN_OFF = 0.6
+"""What was recorded of flagged counts is less than this share of exact ones if they broke off."""
+CLEARLY = 2.0
+"""Differences of so many standard errors are no chance."""
+
+MOST_NAMED = 5
+"""A sentence names at most this many outputs."""
+
+MOSTLY_CENSORED = (
+    "most cells are censored. The level rests more on the model than on data: trust differences in "
+    "time more than the level itself."
+)
+ALWAYS_CENSORED = (
+    "these are censored every time. What is said of the values there rests on other times and on "
+    "the model, and goes too far beyond the bounds if the bounds rose and fell with the values."
+)
+
+THIS, BOOSTING = "this model", "boosting"
+
 Cells = Float[np.ndarray, "N D"]
+Mask = Bool[np.ndarray, "N D"]
 Times = Shaped[np.ndarray, " N"]
-Scores = dict[str, dict[str, dict[str, float]]]
-"""Scores by model, output and name."""
+Codes = Int[np.ndarray, " N"]
+Scores = dict[str, dict[str, float]]
+"""Scores by output and name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """What speaks for and against a fitted model; print it to see all.
+
+    Attributes
+    ----------
+    verdict : tuple of str
+        Why estimates are not to be trusted, and what to do; empty if nothing speaks against them.
+    warnings : tuple of str
+        Further problems, in sentences.
+    rows : table
+        Of this model and simple methods, by output: on `cells` that were censored anew, `ratio`
+        (the sum of the estimates over that of the truth; where it may be negative, 1 and their
+        difference over the sum of its absolute values), `error` (mean absolute error); and
+        `lost`, the demand that the method holds lost in the cells that are really censored. If
+        nothing is censored, the cells are those held out.
+    scores : dict
+        Of this model, by output and name: scores of cells of days that were held out.
+    prediction : Prediction
+        What was predicted without the days held out.
+    truth : Observations
+        The outputs on the days held out.
+    """
+
+    verdict: tuple[str, ...]
+    warnings: tuple[str, ...]
+    rows: Any
+    scores: Scores
+    prediction: Any
+    truth: Observations
+
+    @property
+    def pit(self) -> metrics.PIT:
+        """Probability integral transforms of the held-out cells: uniform if all is well."""
+        return metrics.pit(self.prediction, self.truth)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The verdict, or that there is none."""
+        return self.verdict or ("Nothing speaks against these estimates, where truth is known.",)
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines, str(self.rows), *map("- {}".format, self.warnings)])
+
+
+def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
+    """Censor exact cells anew, hold out days, and judge a refit; see `CensoredGP.diagnose`."""
+    training: TrainingData = model.training_
+    known, units, inputs = training.observations, model.units_, training.inputs
+    rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
+    held_out = hold_out(known, folds, training.times, rng) == 0
+    again = known
+    if model.use_censoring:
+        again = censor_anew(model, known.is_exact & ~held_out, rng)
+    seen = seen_by(training.likelihoods, again, model.use_censoring)
+    posterior = _refit(model, units.apply(widen_exact(seen)), held_out, model.posterior_.model)
+    prediction = Prediction(posterior, units, inputs, known.names)
+    anew, short = known.is_exact & ~again.is_exact, known.falls_short & model.use_censoring
+    if anew.any():
+        judged, own = anew, _imputed(posterior, units, inputs, again, units.apply(seen), anew)
+    else:
+        judged, own = known.is_exact & held_out, prediction.mean
+    estimates = {THIS: own, **simple_estimates(_without(again, held_out), training)}
+    readings = {THIS: _imputed_now(model), **simple_estimates(known, training)}
+    rows, truth = [], np.where(judged, known.lower, 0.0)
+    for name, estimate in estimates.items():
+        lost = np.where(short, readings[name] - known.recorded, 0.0)
+        off = np.where(judged, estimate - truth, 0.0)
+        for output, d in _outputs(known):
+            cells, size = int(judged[:, d].sum()), np.abs(truth[:, d]).sum()
+            ratio = 1 + off[:, d].sum() / size if size > 0 else np.nan
+            error = np.abs(off[:, d]).sum() / cells if cells else np.nan
+            figures = {"cells": cells, "ratio": float(ratio), "error": float(error)}
+            figures["lost"] = float(lost[:, d].sum())
+            rows.append({"method": name, "output": output, **figures})
+    table = training.table({name: [row[name] for row in rows] for name in rows[0]})
+    truth = _without(known, ~held_out)
+    scores = scored(prediction, truth)
+    verdict = verdict_of(model, rows, estimates, readings, anew)
+    return Diagnosis(verdict, warnings_of(model, scores), table, scores, prediction, truth)
+
+
+def _outputs(known: Observations) -> list[tuple[str, slice]]:
+    """Return the name and the columns of each output and, of several, of all together."""
+    each = [(name, slice(d, d + 1)) for d, name in enumerate(known.names)]
+    return [*each, ("all", slice(None))] if len(each) > 1 else each
+
+
+def _without(known: Observations, cells: Mask) -> Observations:
+    """Return the observations with some cells missing."""
+    lower, upper = np.where(cells, -np.inf, known.lower), np.where(cells, np.inf, known.upper)
+    return dataclasses.replace(known, lower=lower, upper=upper)
+
+
+def _imputed(
+    posterior: Posterior, units: Any, inputs: Any, known: Observations, seen: Any, cells: Mask
+) -> Cells:
+    """Return the expected truth of some training cells, given what is known; elsewhere NaN."""
+    rows, found = np.flatnonzero(cells.any(axis=1)), np.full(known.shape, np.nan)
+    sites = {
+        role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
+        for role, own in posterior.sites.items()
+    }
+    given = Prediction(posterior, units, inputs[rows], known.names, seen.rows(rows), sites)
+    within = np.clip(given.mean, known.lower[rows], known.upper[rows])
+    found[rows] = np.where(known.is_partial[rows], given.mean, within)
+    return np.where(cells, found, np.nan)
+
+
+def _imputed_now(model: Any) -> Cells:
+    """Return the expected truth of the training cells that are not exact; elsewhere NaN."""
+    data, cells = model.training_, censored_cells(model.training_.observations)
+    if not cells.any():
+        return np.full(cells.shape, np.nan)
+    seen = model.units_.apply(data.seen)
+    return _imputed(model.posterior_, model.units_, data.inputs, data.observations, seen, cells)
+
+
+def censored_cells(known: Observations) -> Mask:
+    """Return which cells are known in part, or could not be seen at all (exposure 0)."""
+    return ~known.is_exact & (~known.is_missing | (known.exposure == 0))
+
+
+# ---- exact cells, censored anew ----
+
+
+def censor_anew(model: Any, free: Mask, rng: np.random.Generator) -> Observations:
+    """Return the observations with some of the exact cells that are `free` censored, too.
+
+    Half of the exact cells of an hour of the week stay exact.
+    """
+    training: TrainingData = model.training_
+    known, times = training.observations, training.times
+    levels, whole = calendar_slots(times, len(known)), censored_cells(known)
+    if not whole.any():
+        return known
+    expected = _imputed_now(model)
+    # Without a calendar, cells that are expected to be alike are of the same kind.
+    kind = model.distribution_at(training.inputs).mean if times is None else busyness(known, times)
+    lower, upper, exposure = known.lower.copy(), known.upper.copy(), known.exposure.copy()
+    most = MOST_ANEW_CELLS / int(whole.any(axis=0).sum())
+    for d, likelihood in enumerate(training.likelihoods):
+        y, left, support = known.lower[:, d], free[:, d].copy(), likelihood.support
+        count = int(min(most, MOST_ANEW * left.sum(), whole[:, d].sum()))
+        # A limit that no exact value is beyond held for these, too: that much is known of them.
+        exact, bounds = y[known.is_exact[:, d]], known.values()[whole[:, d], d]
+        capacity = bounds.min(initial=np.inf) if known.is_right[whole[:, d], d].all() else np.inf
+        floor = bounds.max(initial=-np.inf) if known.is_left[whole[:, d], d].all() else -np.inf
+        capacity = capacity if np.all(exact <= capacity) else np.inf
+        floor = floor if np.all(exact >= floor) else -np.inf
+        for j in rng.permutation(np.flatnonzero(whole[:, d]))[:count]:
+            for slot in levels:
+                same = slot == slot[j]
+                places = np.flatnonzero(same & left)
+                if 2 * (len(places) - 1) >= np.sum(same & free[:, d]):
+                    break
+            else:
+                continue
+            places = rng.permutation(places)
+            i = places[np.argmin(np.abs(kind[places, d] - kind[j, d]))]
+            left[i], exposure[i, d] = False, known.exposure[j, d]
+            if exposure[i, d] != 1:
+                share = rng.uniform() if np.isnan(exposure[i, d]) else exposure[i, d]
+                part = rng.binomial(int(y[i]), share) if support.discrete else share * y[i]
+                lower[i, d] = upper[i, d] = part
+                continue
+            ends = np.array([known.lower[j, d], known.upper[j, d]])
+            moved = y[i] + ends - expected[j, d]
+            if support.lower == 0 and expected[j, d] > 0:
+                moved = y[i] * (np.where(np.isfinite(ends), ends, 0.0) / expected[j, d])
+            ends = np.where(np.isfinite(ends), moved, ends)
+            if support.discrete:
+                # As often up as down, but never beyond the truth.
+                ends = np.floor(ends + rng.uniform())
+            lower[i, d] = min(max(ends[0], floor), y[i])
+            upper[i, d] = max(min(ends[1], capacity), y[i])
+    return dataclasses.replace(known, lower=lower, upper=upper, exposure=exposure)
+
+
+def calendar_slots(times: Times | None, rows: int) -> list[Codes]:
+    """Return codes of the rows, finest first: hour of the week, of a working day or not, of a day.
+
+    Without times there is one code for all.
+    """
+    if times is None:
+        return [np.zeros(rows, dtype=int)]
+    days, hours = weekday(times), CALENDAR["hour"](times)[0]
+    return [24 * days + hours, 24 * (days >= 5) + hours, hours]
+
+
+def busyness(known: Observations, times: Times) -> Cells:
+    """Return how busy the exact neighbours of each cell are, 1 if they are as usual.
+
+    Neighbours are the other outputs at the same time, and the same output one row before. Usual is
+    the mean of other exact cells at the same hour of the week.
+    """
+    seen, usual = _neighbours(known, times)
+    return np.where(usual > 0, seen / np.where(usual > 0, usual, 1.0), 1.0)
+
+
+def _neighbours(known: Observations, times: Times) -> tuple[Cells, Cells]:
+    """Return sums of the exact neighbours of each cell: as they were, and as they usually are."""
+    slot, exact = calendar_slots(times, len(known))[0], known.is_exact
+    value = np.where(exact, known.lower, 0.0)
+    total, count = _sums(value, slot), _sums(exact, slot)
+    compared = exact & (count > 1)
+    usual = np.where(compared, (total - value) / np.maximum(count - 1, 1), 0.0)
+    order, found = np.argsort(times, kind="stable"), []
+    for cells in (np.where(compared, value, 0.0), usual):
+        before = np.zeros(known.shape)
+        before[order[1:]] = cells[order[:-1]]
+        found.append(before + cells.sum(axis=1, keepdims=True) - cells)
+    return found[0], found[1]
+
+
+def _sums(cells: Shaped[np.ndarray, "N D"], code: Codes) -> Cells:
+    """Return for each cell the sum of its output over all rows of its code."""
+    total = np.zeros((code.max() + 1, cells.shape[1]))
+    np.add.at(total, code, cells)
+    return total[code]
+
+
+def simple_estimates(known: Observations, training: TrainingData) -> dict[str, Cells]:
+    """Return estimates by simple methods trained on exact cells, within the bounds of each cell.
+
+    What was seen for a part of a period counts for that part, and gets the estimate of the rest.
+    """
+    times, levels = training.times, calendar_slots(training.times, len(known))
+    weight = np.nan_to_num(known.exposure) * (known.lower == known.upper)
+    value = np.where(weight > 0, known.lower, 0.0)
+    mean = np.broadcast_to(np.nanmean(known.full_values(), axis=0), known.shape)
+    for slot in reversed(levels):
+        count = _sums(weight, slot)
+        mean = np.where(count > 0, _sums(value, slot) / np.where(count > 0, count, 1.0), mean)
+    calendar = [] if times is None else [np.stack([levels[2], weekday(times)], axis=1)]
+    boosted, matrix = mean.copy(), np.concatenate([training.inputs, *calendar], axis=1)
+    for d in np.flatnonzero(np.sum(weight > 0, axis=0) >= 2):
+        rows = weight[:, d] > 0
+        own, rate = weight[rows, d], value[rows, d] / weight[rows, d]
+        regressor = HistGradientBoostingRegressor(random_state=0, early_stopping=False)
+        boosted[:, d] = regressor.fit(matrix[rows], rate, own).predict(matrix)
+    hourly = len(np.unique(levels[0])) > 7
+    name = "mean" if times is None else f"{'hour' if hourly else 'day'}-of-week mean"
+    rest = np.where(known.exposure == 0, 0.0, 1 - np.nan_to_num(known.exposure, nan=0.5))
+    return {
+        method: np.clip(cells, known.lower, known.upper) + rest * cells
+        for method, cells in ((name, mean), (BOOSTING, boosted))
+    }
+
+
+# ---- words ----
+
+
+def verdict_of(
+    model: Any,
+    rows: list[dict[str, Any]],
+    estimates: dict[str, Cells],
+    readings: dict[str, Cells],
+    anew: Mask,
+) -> tuple[str, ...]:
+    """Return why the estimates of a model are not to be trusted, and what to do; else nothing.
+
+    `estimates` are those of cells censored `anew`, by method; `readings` those of really censored
+    ones.
+    """
+    known, times = model.observations_, model.training_.times
+    censored = censored_cells(known)
+    if not (model.use_censoring and censored.any()):
+        return ()
+    total = {row["method"]: row for row in rows if row["output"] == rows[-1]["output"]}
+    own, truth, day = total[THIS], np.where(anew, known.lower, 0.0), _days(times, len(known))
+    found, why = [], []
+
+    def spread(cells: Cells) -> float:
+        """Return the standard error of a sum of cells: those of a day go together."""
+        return float(np.sqrt(np.sum(np.bincount(day, np.sum(cells, axis=1)) ** 2)))
+
+    if anew.any():
+        off = {name: np.where(anew, cells - truth, 0.0) for name, cells in estimates.items()}
+        bias = own["ratio"] - 1
+        size = np.abs(truth)
+        noise = spread(off[THIS] - bias * size) / max(size.sum(), 1e-300)
+        if abs(bias) > max(TOLERATED_BIAS, noise):
+            wrong = "overestimated" if bias > 0 else "underestimated"
+            found.append(f"where the truth is known, it is {wrong} by {abs(bias):.0%}")
+            why.append(
+                f"{own['cells']} exact cells were censored anew, as the real ones are. The "
+                f"estimates of them sum to {own['ratio']:.2f} times the truth."
+            )
+        best = min(total, key=lambda name: total[name]["error"])
+        gain = np.abs(off[THIS]) - np.abs(off[best])
+        if gain.sum() > CLEARLY * spread(gain - np.where(anew, gain[anew].mean(), 0.0)):
+            found.append("a simple method does better")
+            why.append(
+                f"The mean absolute error on cells censored anew is {own['error']:.3g} by this "
+                f"model and {total[best]['error']:.3g} by {best}."
+            )
+    highest = np.max(np.where(known.is_missing, -np.inf, known.values()), axis=0)
+    top = np.max(np.where(censored, readings[THIS], -np.inf), axis=0)
+    positive = np.all((known.lower >= 0) | ~known.is_exact, axis=0) & (highest > 0)
+    factor = np.where(positive, top / np.where(positive, highest, 1.0), 0.0)
+    if factor.max() > BEYOND:
+        d = int(np.argmax(factor))
+        found.append("estimates go far beyond what was ever recorded")
+        why.append(
+            f"Output {quoted(known.names[d])} is estimated at up to {top[d]:.4g}; no more than "
+            f"{highest[d]:.4g} was ever recorded of it."
+        )
+    right = known.is_right
+    if times is not None and right.any() and np.all(known.lower[known.is_exact] >= 0):
+        seen, usual = (np.where(right, cells, 0.0) for cells in _neighbours(known, times))
+        busier, scale = seen.sum() / max(usual.sum(), 1e-300), max(usual.sum(), 1e-300)
+        around = busier > BUSIER and busier - 1 > CLEARLY * spread(seen - busier * usual) / scale
+        slot = calendar_slots(times, len(known))[0]
+        count = _sums(known.is_exact, slot)
+        alike = _sums(np.where(known.is_exact, known.lower, 0.0), slot) / np.maximum(count, 1)
+        own, alike = (np.where(right & (count > 0), c, 0.0) for c in (known.lower, alike))
+        within = own.sum() / max(alike.sum(), 1e-300)
+        busy = within - 1 > CLEARLY * spread(own - within * alike) / max(alike.sum(), 1e-300)
+        if around or busy:
+            found.append("flags go with demand")
+            why.append(
+                f"What was recorded of flagged cells is {within:.0%} of exact cells of the same "
+                f"hours; around them (other outputs, the row before) it is {busier:.0%} of what is "
+                "usual. Limits that are reached on busy days may depend on demand themselves, and "
+                "the model assumes that they do not."
+            )
+        elif within < BROKEN_OFF and any(k.support.discrete for k in model.training_.likelihoods):
+            found.append("flagged counts look broken off")
+            why.append(
+                f"What was recorded of flagged cells is {within:.0%} of exact cells of the same "
+                "hours. A count that stopped at some moment is a bound that rises and falls with "
+                "demand, which the model assumes not to be."
+            )
+    if not found:
+        return ()
+    lines = [f"Do not trust these estimates: {'; '.join(found)}.", *why]
+    if known.falls_short.any():
+        lost = ", ".join(f"{row['lost']:,.0f} by {name}" for name, row in total.items())
+        lines.append(
+            f"Lost demand is {lost}. Simple methods look at exact cells only, which are the "
+            "quieter ones where flags go with demand: the truth may well be between."
+        )
+    if right.any():
+        lines.append(
+            "If it is known for how long each output could be seen (minutes, a share of the "
+            "period), pass it as exposure: that does not assume that limits are independent of "
+            'demand. For counts that stopped at an unknown moment, pass exposure="unknown". Else '
+            "report both readings, or take flagged cells for missing (NaN)."
+        )
+    lines.append("More weeks of data, further inputs or another likelihood may help, too.")
+    return tuple(lines)
+
+
+def warnings_of(model: Any, scores: Scores, level: float = LEVEL) -> tuple[str, ...]:
+    """Return further problems, in sentences that say what could be done."""
+    known = model.observations_
+    # A model that ignores censoring does not extrapolate beyond the bounds.
+    times = model.training_.times if model.use_censoring else None
+    found = [] if model.report_.converged else [model.report_.message]
+    found += censoring_cautions(known, times)
+    if sum(scores[name]["cells"] for name in known.names) == 0:
+        found.append(
+            "No cell could be scored, as all were seen for a part of their period: nothing is "
+            "known for or against the model. Some cells that were seen whole would tell."
+        )
+    discrete = any(k.support.discrete for k in model.training_.likelihoods)
+    return (*found, *_grouped(
+        (name, *said) for name in known.names for said in _of_row(scores[name], level, discrete)
+    ))  # fmt: skip
+
+
+def _grouped(found: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return a sentence for each message, with all outputs that it is about and their figures."""
+    by_message: dict[str, list[str]] = {}
+    for name, figure, message in found:
+        by_message.setdefault(message, []).append(f"{quoted(name)} ({figure})")
+    said = []
+    for message, names in by_message.items():
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        word = "Outputs" if len(names) > 1 else "Output"
+        said.append(f"{word} {', '.join(names[:MOST_NAMED])}{more}: {message}")
+    return said
+
+
+def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[tuple[str, str]]:
+    """Return what the scores of one output say against the model, as figures and sentences."""
+    found, cells = [], max(1.0, row["cells"])
+    noise = 2 * np.sqrt(level * (1 - level) / cells) + 0.02
+    held = f"{row['coverage']:.0%}"
+    if row["coverage"] < level - noise:
+        found.append((
+            held,
+            f"too few of the cells held out are in their {level:.0%} intervals, which are too "
+            "narrow. Try heteroscedastic=True, a family with heavier tails (student_t, "
+            "negative_binomial), or inputs that explain more.",
+        ))  # fmt: skip
+    # Intervals of counts are whole numbers, and hold more than they promise.
+    if row["coverage"] > level + noise and not discrete:
+        words = f"too many of the cells held out are in their {level:.0%} intervals"
+        found.append((held, f"{words}, which are too wide."))
+    if row["pit_deviation"] > 1.63 / np.sqrt(cells) + 0.03:
+        shift = abs(row["pit_mean"] - 0.5) > 0.04
+        what = f"too {'low' if row['pit_mean'] > 0.5 else 'high'} on the whole"
+        words = f"predictions are {what if shift else 'miscalibrated'} for the cells held out. "
+        figure = f"PIT {row['pit_deviation']:.2f} from uniform"
+        found.append((figure, f"{words}Try another family with compare(...)."))
+    # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
+    if row["r2"] < 0 and row["exact"] > 0.7 * cells:
+        words = "exact cells held out would have been predicted better by their mean."
+        found.append((f"R² {row['r2']:.2f}", f"{words} Are the inputs the right ones?"))
+    return found
 
 
 def censoring_cautions(known: Observations, times: Times | None = None) -> list[str]:
-    """Return a sentence for each output whose level is not identified by its data."""
+    """Return sentences on outputs whose level is not identified by their data."""
     # Two bounds identify the level, and so does what was seen in a part of a period.
     hidden = known.is_right | known.is_left
     found = []
@@ -77,19 +521,14 @@ def censoring_cautions(known: Observations, times: Times | None = None) -> list[
         seen = ~known.is_missing[:, d]
         share = float(hidden[seen, d].mean()) if seen.any() else 0.0
         if share > MANY:
-            found.append(
-                f"Output {name!r}: {share:.0%} of its cells are censored. Its level rests more on "
-                "the model than on data: trust differences in time more than the level itself."
-            )
-        elif times is not None and (said := _of_slots(hidden[seen, d], times[seen])):
-            # Of what was seen in part, the whole is at least that.
-            hint = SHARE if known.is_right[hidden[:, d], d].all() else ""
-            found.append(f"Output {name!r}: {said}{hint}")
-    return found
+            found.append((name, f"{share:.0%}", MOSTLY_CENSORED))
+        elif times is not None and (figure := _always_censored(hidden[seen, d], times[seen])):
+            found.append((name, figure, ALWAYS_CENSORED))
+    return _grouped(found)
 
 
-def _of_slots(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
-    """Return a sentence if hours of the week (of daily records: days) are always censored."""
+def _always_censored(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
+    """Return how many hours of the week (of daily records: days) are always censored, if many."""
     days, hours = weekday(times), CALENDAR["hour"](times)[0]
     daily = len(np.unique(hours)) <= 1
     slots, number = (days, 7) if daily else (24 * days + hours, 168)
@@ -100,48 +539,12 @@ def _of_slots(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
     by_chance = float(np.sum(hidden.mean() ** weeks[often])) if often.any() else 0.0
     if always.sum() <= max(ALWAYS * often.sum(), MORE_THAN_CHANCE * by_chance):
         return ""
-    first, count, what = int(np.argmax(always)), int(always.sum()), "days" if daily else "hours"
+    first, what = int(np.argmax(always)), "days" if daily else "hours"
     example = WEEKDAYS[first] if daily else f"{WEEKDAYS[first // 24]} {first % 24}:00"
-    return (
-        f"{count} of {often.sum()} {what} of the week {'is' if count == 1 else 'are'} censored "
-        f"every time, such as {example}. What is said of the values there rests on other {what} "
-        "and on the model, and goes too far beyond the bounds if the bounds rose and fell with "
-        "the values."
-    )
+    return f"{always.sum()} of {often.sum()} {what} of the week, such as {example}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Diagnosis:
-    """The result of a cross-validation; print it to see scores and warnings.
-
-    Attributes
-    ----------
-    rows : table
-        Scores of each model and output.
-    warnings : tuple of str
-        Sentences; none if nothing is wrong.
-    scores : dict
-        Scores by model, output and name.
-    prediction : CrossPrediction
-        Predictions of the cells by the refits that they were held out of.
-    truth : Observations
-        The outputs.
-    """
-
-    rows: Any
-    warnings: tuple[str, ...]
-    scores: Scores
-    prediction: CrossPrediction
-    truth: Observations
-
-    @property
-    def pit(self) -> metrics.PIT:
-        """Probability integral transforms of the held-out cells: uniform if all is well."""
-        return metrics.pit(self.prediction, self.truth)
-
-    def __str__(self) -> str:
-        said = "\n".join(f"- {warning}" for warning in self.warnings)
-        return f"{self.rows}\n{said or 'Nothing is wrong as far as held-out cells can tell.'}"
+# ---- cross-validation ----
 
 
 class CrossPrediction:
@@ -187,50 +590,59 @@ def hold_out(
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ValueError(f"`folds` must be an integer of at least 2, got {folds!r}.")
     rows, outputs = known.shape
-    block = np.arange(rows)
-    if times is not None:
-        days, of_day = np.unique(times.astype("datetime64[D]"), return_inverse=True)
-        block = of_day if len(days) >= 2 * folds else block
+    block = _days(times, rows)
+    block = block if block.max() + 1 >= 2 * folds else np.arange(rows)
     count, rng = int(block.max()) + 1, np.random.default_rng(seed)
     dealt = [rng.permutation(np.arange(count) % folds)[block] for _ in range(outputs)]
     return np.stack(dealt, axis=1)
 
 
-def cross_predict(
-    model: Any,
-    fold: Int[np.ndarray, "N D"],
-    hidden: Bool[np.ndarray, "N D"] | None = None,
-    use_censoring: bool = True,
-) -> CrossPrediction:
-    """Predict every cell by a refit without its fold, and without cells that are `hidden`.
+def _days(times: Times | None, rows: int) -> Codes:
+    """Return the number of the day of each row; without times each row has its own."""
+    if times is None:
+        return np.arange(rows)
+    return np.unique(times.astype("datetime64[D]"), return_inverse=True)[1]
+
+
+def cross_predict(model: Any, fold: Int[np.ndarray, "N D"]) -> CrossPrediction:
+    """Predict every cell by a refit without its fold.
 
     Each refit starts afresh: hyper-parameters fitted to all cells would leak those held out.
     """
-    folds = [fold == k for k in range(int(fold.max()) + 1)]
-    left_out = folds if hidden is None else [hidden | each for each in folds]
-    return CrossPrediction([_refit(model, each, use_censoring) for each in left_out], fold)
-
-
-def _refit(model: Any, held_out: Bool[np.ndarray, "N D"], use_censoring: bool) -> Prediction:
-    """Fit again without some cells."""
     training, units = model.training_, model.units_
-    seen = seen_by(training.likelihoods, training.observations, use_censoring)
-    seen = units.apply(widen_exact(seen))
-    values = seen.full_values()
-    left = np.where(held_out, np.nan, values)
-    # An output of which nothing is left must start somewhere.
-    left = np.where(np.isnan(left).all(axis=0), values, left)
+    seen, parts = units.apply(widen_exact(training.seen)), []
+    for k in range(int(fold.max()) + 1):
+        posterior = _refit(model, seen, fold == k)
+        parts.append(Prediction(posterior, units, training.inputs, model.output_names_))
+    return CrossPrediction(parts, fold)
+
+
+def _refit(model: Any, seen: Observations, held_out: Mask, start: Model | None = None) -> Posterior:
+    """Fit to observations in model units without some cells, afresh or going on from a model."""
+    training = model.training_
     with interruptible(), float64():
-        design = design_for(vars(model), training.likelihoods, training.columns, training.inputs)
-        models = starting_models(design, left)
-        task = make_task(model, training, models[-1], seen, held_out=held_out)
+        if start is None:
+            values = seen.full_values()
+            left = np.where(held_out, np.nan, values)
+            # An output of which nothing is left must start somewhere.
+            left = np.where(np.isnan(left).all(axis=0), values, left)
+            design = design_for(
+                vars(model), training.likelihoods, training.columns, training.inputs
+            )
+            models = starting_models(design, left)
+            task = make_task(model, training, models[-1], seen, held_out=held_out)
+        else:
+            models, task = [start], make_task(model, training, start, seen, held_out=held_out)
+            task = dataclasses.replace(task, explore=False, spare=())
         points = POINTS if mixes(model.hyperparameters, "natural", task) else 0
         settings = NaturalSettings(points=points, hold=model.hyperparameters == "given")
+        if start is not None and model.engine == "natural" and model.max_iterations is not None:
+            settings = dataclasses.replace(settings, max_iterations=model.max_iterations)
         # The other engines would take many times longer for about the same answer.
         posterior, result = best_fit(partial(infer, "natural"), task, models, settings)
     if result.status == "interrupted":
         raise KeyboardInterrupt
-    return Prediction(posterior, units, training.inputs, model.output_names_)
+    return posterior
 
 
 def scored(
@@ -268,80 +680,3 @@ def scored(
     }
     mean_r2 = metrics.mean_of(r2, ~np.isnan(r2), per_output=False)
     return table | {"all": row(slice(None), mean_r2, all_.expected)}
-
-
-def diagnose(model: Any, folds: int = 3, seed: Any = None) -> Diagnosis:
-    """Hold out cells, predict them, and score the predictions; see `CensoredGP.diagnose`."""
-    known, times = model.observations_, model.training_.times
-    fold = hold_out(known, folds, times, seed_of(seed, model.random_state, 0))
-    censored = ~known.is_exact & ~known.is_missing
-    predictions = {THIS: cross_predict(model, fold, use_censoring=model.use_censoring)}
-    if model.use_censoring and censored.any():
-        predictions[NAIVE] = cross_predict(model, fold, use_censoring=False)
-        if all((known.is_exact & (fold != k)).any(axis=0).all() for k in range(folds)):
-            predictions[EXACT] = cross_predict(model, fold, hidden=censored)
-    scores = {name: scored(found, known) for name, found in predictions.items()}
-    flat = [
-        {"model": m, "output": o, **row} for m, table in scores.items() for o, row in table.items()
-    ]
-    rows = model.training_.table({name: [row[name] for row in flat] for name in flat[0]})
-    return Diagnosis(rows, warnings_of(scores, model), scores, predictions[THIS], known)
-
-
-def warnings_of(scores: Scores, model: Any, level: float = LEVEL) -> tuple[str, ...]:
-    """Return what is wrong with a model, in sentences that say what could be done."""
-    own, known = scores[THIS], model.observations_
-    # A model that ignores censoring does not extrapolate beyond the bounds.
-    times = model.training_.times if model.use_censoring else None
-    found = [] if model.report_.converged else [model.report_.message]
-    found += censoring_cautions(known, times)
-    if own["all"]["cells"] == 0:
-        found.append(
-            "No cell could be scored, as all were seen for a part of their period: nothing is "
-            "known for or against the model. Some cells that were seen whole would tell."
-        )
-    discrete = any(k.support.discrete for k in model.training_.likelihoods)
-    for name, unscored in zip(known.names, known.is_partial.sum(axis=0), strict=True):
-        said = _of_row(own[name], level, discrete, int(unscored))
-        found += [f"Output {name!r}: {words}" for words in said]
-    for name in [name for name in RIVALS if name in scores]:
-        gain = own["all"]["nlpd"] - scores[name]["all"]["nlpd"]
-        if gain > 0.01:
-            found.append(
-                f"{RIVALS[name]} predicts the cells held out better (by {gain:.3f} per cell in log "
-                "score). Check the flags, and whether censoring is independent of demand."
-            )
-    return tuple(found)
-
-
-def _of_row(row: dict[str, float], level: float, discrete: bool, unscored: int = 0) -> list[str]:
-    """Return what the scores of one output say against the model; cells of parts were unscored."""
-    found, cells = [], max(1.0, row["cells"])
-    noise = 2 * np.sqrt(level * (1 - level) / cells) + 0.02
-    if row["coverage"] < level - noise:
-        found.append(
-            f"its {level:.0%} intervals hold only {row['coverage']:.0%} of the cells held out: "
-            "they are too narrow. Try heteroscedastic=True, a family with heavier tails "
-            "(student_t, negative_binomial), or inputs that explain more."
-        )
-    # Intervals of counts are whole numbers, and hold more than they promise.
-    if row["coverage"] > level + noise and not discrete:
-        found.append(
-            f"its {level:.0%} intervals hold {row['coverage']:.0%} of the cells held out: they are "
-            "too wide."
-        )
-    if row["pit_deviation"] > 1.63 / np.sqrt(cells) + 0.03:
-        low = row["pit_mean"] > 0.5
-        shift = abs(row["pit_mean"] - 0.5) > 0.04
-        what = f"too {'low' if low else 'high'} on the whole" if shift else "miscalibrated"
-        found.append(
-            f"its predictions are {what} for the cells held out (their PIT deviates from uniform "
-            f"by {row['pit_deviation']:.2f}). Try another family with compare(...)."
-        )
-    # Where much is censored, exact cells are the low ones, and their mean is no fair rival.
-    if row["r2"] < 0 and row["exact"] > 0.7 * (cells + unscored):
-        found.append(
-            "its exact cells would have been predicted better by their mean. Are the inputs the "
-            "right ones?"
-        )
-    return found
