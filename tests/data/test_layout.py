@@ -59,6 +59,7 @@ def long(shuffled=True):
 
 
 WIDE = {"outputs": ["a", "b"], "time": "time", "inputs": ["rain"]}
+SETTINGS = {"heteroscedastic": False, "hyperparameters": "fixed"}
 LONG = {"outputs": "n", "by": "station", "time": "time", "inputs": ["rain"]}
 FLAGS = {"censored": ["a_full", "b_full"]}
 
@@ -325,7 +326,7 @@ def test_tables_are_built_of_any_columns(make):
 
 @pytest.fixture(scope="module")
 def model():
-    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), heteroscedastic=False)
+    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), **SETTINGS)
     return estimator.fit(wide(), **WIDE, censored=["a_full", "b_full"])
 
 
@@ -367,7 +368,7 @@ def test_imputed_tables_keep_what_was_seen_to_the_last_bit(model):
 
 
 def test_long_in_long_out(model):
-    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), heteroscedastic=False)
+    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), **SETTINGS)
     other = estimator.fit(long(), **LONG, censored="full")
     # The outputs come in another order, which is all that may differ.
     assert other.elbo_ == pytest.approx(model.elbo_, rel=1e-6)

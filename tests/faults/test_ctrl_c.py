@@ -95,7 +95,7 @@ def press_in_command(folder, wait, cache, from_start):
         return "converged"
     if from_start and process.returncode == -signal.SIGINT:
         # While Python itself starts, and reads the group of commands.
-        assert "cli/commands" not in errors
+        assert "cli/fitting" not in errors
         return "not begun"
     assert process.returncode == 130, (process.returncode, errors)
     assert took < soon(), (wait, took)
