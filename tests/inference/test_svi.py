@@ -108,7 +108,8 @@ def test_weights_give_back_the_function_values(reference):
     np.testing.assert_allclose(found_variance["mean"], variance["mean"], atol=2e-2)
 
 
-@pytest.mark.parametrize("stacked", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("stacked", [True, False])
 def test_it_approaches_natural_from_below(reference, stacked):
     """One q over all outputs reaches natural's; factorised it cannot, but has the means."""
     task, bound, (mean, variance) = reference

@@ -22,6 +22,7 @@ from censored_gp.likelihoods import (
     as_likelihood,
 )
 from censored_gp.likelihoods.links import Link
+from censored_gp.likelihoods.quadrature import gauss_hermite
 from support.quick import quick
 
 INF = np.inf
@@ -251,3 +252,41 @@ def test_derivatives_in_the_latent_are_those_of_the_link_times_the_parameter():
     mean, scale = family.theta(*latent)
     outer = quick(jax.grad(family.log_survival, argnums=2))(1.0, mean, scale)
     np.testing.assert_allclose(gradient(latent)[1], outer * jax.nn.sigmoid(-0.4), rtol=1e-12)
+
+
+def test_closed_forms_of_the_expected_log_density_are_the_quadrature():
+    """With the derivatives in mean and variance, of which a fit makes its sites."""
+    y, mean, variance = np.array([0.0, 1.0, 7.0]), np.array([-1.0, 0.3, 2.0]), [0.0, 0.2, 2.0]
+    nodes, mass = (part[:, None] for part in gauss_hermite(60))
+    found = []
+    for kind in FAMILIES.values():
+        family = kind()
+        own = [jnp.full(3, 0.4)] * (len(family.parameters) - 1)
+        constant: list[Any] = [None] * len(own)
+
+        def closed(m, v, family=family, own=own, constant=constant):
+            return family.expected_log_density(y, [m, *own], [v, *constant])
+
+        def summed(m, v, family=family, own=own):
+            theta = family.theta(m + jnp.sqrt(v) * nodes, *own)
+            return jnp.sum(mass * family.log_density(y, *theta), axis=0)
+
+        if closed(mean, jnp.asarray(variance)) is None:
+            continue
+        found.append(family.name)
+        at = mean, np.maximum(variance, 1e-6)
+        for way in (lambda f: f, lambda f: jax.jacfwd(f, (0, 1))):
+            np.testing.assert_allclose(*(quick(way(f))(*at) for f in (closed, summed)), rtol=1e-7)
+    assert {"gaussian", "poisson"} <= set(found)
+
+
+def test_another_density_or_link_has_no_closed_form_of_its_parents():
+    class Doubled(Poisson, register=False):
+        def log_density(self, y, rate):
+            return 2.0 * super().log_density(y, rate)
+
+    one = np.ones(1)
+    assert Poisson().expected_log_density(one, [one], [one]) is not None
+    for family in (Doubled(), Poisson(rate="softplus")):
+        assert family.expected_log_density(one, [one], [one]) is None
+    assert Gaussian().expected_log_density(one, [one, one], [one, one]) is None

@@ -484,11 +484,21 @@ def cell_slopes(
 def expected_cells(
     part: Terms, centre: ByCell, variance: ByCell, varying: tuple[str, ...], count: int | None
 ) -> tuple[Float[Array, ""], tuple[Float[Array, "K J"], Float[Array, "K J"]]]:
-    """Return E_q[log p(y | gamma)] of some cells, and its derivatives in means and variances."""
+    """Return E_q[log p(y | gamma)] of some cells, and its derivatives in means and variances.
+
+    It has a closed form, or is by quadrature.
+    """
     points, mass = quadrature({role: role in varying for role in part.roles}, count)(part)
 
     def expected(centre: ByCell, variance: ByCell) -> Float[Array, ""]:
-        return jnp.sum(part.weight * (log_likelihood_at(part, centre, variance, points) @ mass))
+        by_cell = None
+        if part.kind == "exact" and part.exposure is None:
+            pairs = zip(part.roles, jnp.asarray(variance).T, strict=True)
+            moments = tuple(centre.T), [own if role in varying else None for role, own in pairs]
+            by_cell = part.likelihood.expected_log_density(jnp.asarray(part.lower), *moments)
+        if by_cell is None:
+            by_cell = log_likelihood_at(part, centre, variance, points) @ mass
+        return jnp.sum(part.weight * by_cell)
 
     return jax.value_and_grad(expected, argnums=(0, 1))(centre, variance)
 

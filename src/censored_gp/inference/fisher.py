@@ -84,11 +84,8 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
                 )
         for b, block in enumerate(state.blocks):
             place = jax.tree.map(lambda at, b=b: at[b], places[role])
-            found += (
-                _of_many(block, place)
-                if len(block.mean) > MOST_BY_OUTPUT
-                else [_of_few(block, place)]
-            )
+            many = len(block.mean) > MOST_BY_OUTPUT
+            found += _of_many(block, place) if many else [_of_few(block, place)]
     return found
 
 

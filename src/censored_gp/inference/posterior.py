@@ -315,7 +315,7 @@ class MixedPosterior(Posterior):
         return {r: np.concatenate([f[r] for f in found])[order] for r in self.model.priors}
 
 
-def _mixed(found: list[tuple[Any, Any]]) -> tuple[Any, Any]:
+def _mixed(found: list[Any]) -> tuple[Any, Any]:
     """Return the mean and variance of an even mixture, from those of its components."""
     means, variances = (
         jax.tree.map(lambda *a: np.stack(a), *part) for part in zip(*found, strict=True)

@@ -296,7 +296,7 @@ class Run:
                 groups = 1 if settings.stacked else outputs
                 points = outputs // groups * len(inputs)
                 shape = blocks, groups, points
-                values[role] = Values(np.zeros(shape), np.zeros((*shape, points)))
+                values[role] = Values(jnp.zeros(shape), jnp.zeros((*shape, points)))
         start = Parameters({role: to_free(lmc) for role, lmc in priors.items()}, values)
         self.best = self.parameters = jax.tree.map(jnp.asarray, start)
         self.memory: Any = compiled_to_run_long(optimiser(1.0).init)(cast(Any, self.parameters))

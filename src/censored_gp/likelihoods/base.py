@@ -7,6 +7,7 @@ follow. All methods are elementwise over arrays that broadcast.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -116,6 +117,9 @@ class Likelihood(eqx.Module):
         if not given & {"log_cdf", "log_survival", "log_tails"}:
             # Each default would wait for the other.
             raise TypeError(f"{cls.__name__} must define log_cdf, log_survival or log_tails.")
+        if "log_density" in vars(cls) and "expected_log_density" not in vars(cls):
+            # A closed form is that of one density.
+            cls.expected_log_density = Likelihood.expected_log_density
         if not register:
             return
         given = getattr(cls, "parameters", ())
@@ -178,6 +182,15 @@ class Likelihood(eqx.Module):
         cdf, survival = self.log_tails(ends, *each)
         tails = (cdf[0], survival[0]), (cdf[1], survival[1])
         return between(self, tails, lower, upper, each)
+
+    def expected_log_density(
+        self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
+    ) -> Batch | None:
+        """Return E[log p(y | theta)] for independent gamma_j ~ N(mean_j, variance_j).
+
+        Only where there is a closed form; else None, and a fit takes quadrature. A parameter that
+        is constant has no variance (None).
+        """
 
     def mean(self, *theta: Batch) -> Batch:
         """Return E[Y | theta]."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,6 +37,15 @@ class Poisson(Likelihood):
         """Return both tails, which are the incomplete gamma functions of shape y + 1."""
         survival, cdf = log_gamma_tails(jnp.maximum(y, 0.0) + 1.0, rate)
         return _from_zero(y, cdf, survival)
+
+    def expected_log_density(
+        self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
+    ) -> Batch | None:
+        """Return log p(y | r) - r (exp(v / 2) - 1), r = exp(m), of the exponential link."""
+        if self.links[0].name != "exp" or variance[0] is None:
+            return None
+        (rate,) = self.theta(*mean)
+        return self.log_density(y, rate) - rate * jnp.expm1(0.5 * variance[0])
 
     def mean(self, rate: Batch) -> Batch:
         """Return the rate."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,6 +51,15 @@ class Gaussian(Likelihood):
         lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, mean, scale)
         half = (0.5 * upper - 0.5 * lower) / scale
         return log_normal_interval((lower - mean) / scale, (upper - mean) / scale, half)
+
+    def expected_log_density(
+        self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
+    ) -> Batch | None:
+        """Return log p(y | E[mean], scale) - Var[mean] / (2 scale^2), if the scale is constant."""
+        if self.links[0].name != "identity" or variance[0] is None or variance[1] is not None:
+            return None
+        theta = self.theta(*mean)
+        return self.log_density(y, *theta) - 0.5 * variance[0] / theta[1] ** 2
 
     def mean(self, mean: Batch, scale: Batch) -> Batch:
         """Return the mean."""
