@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reproduction import areas, engines, fresh_retail, new_york, synthetic
+from reproduction import areas, engines, fresh_retail, new_york, substitution, synthetic
 from reproduction.figures import draw_all
 from reproduction.page import write_page
 from reproduction.study import Settings, Study, complete
@@ -47,15 +47,25 @@ TARGETS: dict[str, tuple[str, int, Callable[[int], Wanted]]] = {
         lambda draws: [(new_york.STUDY, new_york.downloaded_runs(draws))],
     ),
     "fleet": ("FreshRetailNet-50K, a model for each store; not part of `all`", 1, lambda draws: []),
+    "substitution": (
+        "RMSE of own demand where excess moves to other outputs, of FILE.csv; not part of `all`",
+        1,
+        lambda draws: [],
+    ),
     "page": ("the page alone, from the runs that are there", 1, lambda draws: []),
 }
 """What each target is, its draws, and its runs of so many draws."""
-NOT_IN_ALL = ("stations", "fleet", "page")
+NOT_IN_ALL = ("stations", "fleet", "substitution", "page")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit code, 1 if a run failed."""
     chosen = _parser().parse_args(arguments)
+    if chosen.target == "substitution":
+        if len(chosen.files) != 1:
+            _parser().error(f"substitution takes one FILE.csv, got {len(chosen.files)}")
+        print(substitution.run(chosen.files[0]))
+        return 0
     if chosen.target == "fleet":
         print(fresh_retail.run(chosen.folder, chosen.stores, chosen.jobs))
         return 0
@@ -80,10 +90,11 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m reproduction",
         description="Compute the paper's tables and figures anew. Runs that the folder holds are "
         "not done again.",
-        epilog="\n".join(f"  {name:10}{what}" for name, (what, _, _) in TARGETS.items()),
+        epilog="\n".join(f"  {name:13}{what}" for name, (what, _, _) in TARGETS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("target", choices=[*TARGETS, "all"], help="what to compute")
+    parser.add_argument("files", nargs="*", type=Path, help="of substitution: the set, FILE.csv")
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")
     parser.add_argument("--jobs", type=_positive, help="worker processes; one per core")

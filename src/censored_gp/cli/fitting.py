@@ -14,7 +14,7 @@ from sklearn.base import clone
 from censored_gp.cli.console import bad_option, option_of, progress, say
 from censored_gp.cli.options import FileOptions, FitOptions, FleetOptions, ModelName, split_names
 from censored_gp.cli.output import ENDINGS, check_target
-from censored_gp.data.errors import did_you_mean, listed
+from censored_gp.data.errors import did_you_mean, listed, reads_as
 from censored_gp.data.files import File
 from censored_gp.data.layout import columns_used, inputs_table, located
 from censored_gp.data.observations import UNKNOWN, share_term
@@ -28,7 +28,7 @@ MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
 SAVED = (
     *("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper"),
-    *("exposure", "side", "rounded", "likelihood", "model"),
+    *("exposure", "side", "rounded", "likelihood", "model", "substitution"),
 )
 """Options that a model file settles."""
 ROWS_AT_A_TIME = 2**16
@@ -188,7 +188,32 @@ def unfitted(given: FitOptions | FleetOptions) -> CensoredGP:
         _likelihood(given.likelihood or "gaussian"),
         random_state=given.seed or 0,
         max_iterations=given.iterations,
+        substitution=_substitution(getattr(given, "substitution", None)),
     )
+
+
+def _substitution(text: str | None) -> Any:
+    """Return the shares of excess that move between outputs, as a dict of dicts, or "learned".
+
+    >>> _substitution("a>b=0.6, b>a=0.5")
+    {'a': {'b': 0.6}, 'b': {'a': 0.5}}
+    """
+    if text is None or text == "learned":
+        return text
+    shares: dict[str, dict[str, float]] = {}
+    if ">" not in text:
+        table = File(Path(text)).read()
+        columns = {n: table.column(n, "Share").numbers("Share") for n in table.names if n != "from"}
+        for row, start in enumerate(table.array("from", "Output").to_pylist()):
+            shares[str(start)] = {name: float(column[row]) for name, column in columns.items()}
+        return shares
+    for part in text.split(","):
+        ends, _, share = part.rpartition("=")
+        start, _, end = ends.partition(">")
+        if not reads_as(float, share):
+            raise bad_option("--substitution", f"{part!r} must be a share as a>b=0.6.")
+        shares.setdefault(start.strip(), {})[end.strip()] = float(share)
+    return shares
 
 
 def _likelihood(text: str) -> str | dict[str, str]:

@@ -78,6 +78,11 @@ FAMILY = "As negative_binomial, or a=poisson,b=gamma; gaussian by default."
 LIKELIHOOD = option("NAME", FAMILY, autocompletion=_likelihoods)
 MODEL = typer.Option(case_sensitive=False, help="hmocgp by default.")
 ITERATIONS = option("NUMBER", "Maximal number of iterations.", min=1)
+SUBSTITUTION = option(
+    "SHARES",
+    "Where the excess of an output at its limit goes: learned, or shares as a>b=0.6,b>a=0.5, or a "
+    "CSV file of them: a column `from`, and one for each output.",
+)
 LOAD = option("FILE", "Use this model file; with a table, fit its settings anew.")
 
 
@@ -106,6 +111,7 @@ class ModelOptions:
 class FitOptions(FileOptions, ModelOptions):
     """The same, or a model file to load; and where to save the model."""
 
+    substitution: Annotated[Text, SUBSTITUTION] = None
     only: Annotated[Names, option("NAMES", "With --by: model only these outputs.")] = None
     load: Annotated[Path | None, LOAD] = None
     save: Annotated[Path | None, option("FILE", "Save the fitted model, as model.cgp.")] = None

@@ -39,6 +39,7 @@ from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Progress, silent
 from censored_gp.inference.sites import Sites, TrainingSites
+from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_demand
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models, with_kernels
@@ -96,6 +97,15 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         too narrow where exact cells are few. "given": the kernels, with the variances that outputs
         start with, are the prior that you chose and stay as they are; levels and noise are mixed.
         "auto": "mixed" by "natural" up to 5,000 observed cells, else "fixed".
+    substitution : None, array (D, D), dict, or "learned"
+        Where the excess of an output at its limit goes: `substitution[i][j]` is the share of what
+        output i could not serve that takes output j instead, in the order of the outputs or by
+        their names in a dict of dicts. Rows sum to at most 1; the rest is lost, and so is what j
+        cannot serve either. Predicted and imputed is then own demand, that for the output itself,
+        and lost demand is counted once. "learned": shares are learned from the records of other
+        outputs in rows with one at its limit. `{"distances": matrix}`: they fall off exponentially
+        with the distance; "decay" (its length) and "moving" (the share that moves at all) are
+        learned, or given in the dict. Outputs must be Gaussian.
     random_state : int, RandomState or None
         Seed of what is random: the engines "svi" and "nuts", and `sample`.
     progress : bool
@@ -119,6 +129,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         The roles of the columns of the training table; None if arrays were given.
     output_names_ : tuple of str
         Names of the outputs.
+    substitution_ : array (D, D) or None
+        The shares of excess that move from one output (row) to another (column).
+    substitution_error_ : array (D, D) or None
+        Standard errors of shares that were learned, given all else; 0 of given ones.
     columns_ : Columns
         The encoding of the inputs.
     units_ : Units
@@ -154,6 +168,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     __metadata_request__score: ClassVar[dict[str, bool]] = dict.fromkeys(layouts.GIVEN, True)
     posterior_: Posterior
     training_: training.TrainingData
+    substitution_: Float[np.ndarray, "D D"] | None = None
+    substitution_error_: Float[np.ndarray, "D D"] | None = None
     units_: Units
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -173,6 +189,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         inducing_tolerance: float = 1e-6,
         max_inducing: int = 256,
         hyperparameters: str = "auto",
+        substitution: Any = None,
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
@@ -188,6 +205,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.inducing_tolerance = inducing_tolerance
         self.max_inducing = max_inducing
         self.hyperparameters = hyperparameters
+        self.substitution = substitution
         self.random_state = random_state
         self.progress = progress
 
@@ -275,6 +293,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             side=side, rounded=rounded,
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
+        plan = training.read_substitution(self, data)
         warn_of_need(*data.observations.shape)
         warn_of_little(data.observations)
         if layout is None or not layout.long:
@@ -296,13 +315,29 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
                 chosen = dataclasses.replace(chosen, validation=(inputs, units.apply(seen)))
+            # The other engines take many times longer for a fit.
+            tried = models if self.engine == "natural" else models[-1:]
+            shares = errors = None
+            notes: tuple[str, ...] = ()
+            if plan is not None:
+                exchange = Exchange(data.seen, units, plan, likelihoods)
+                learn = self.hyperparameters != "given"
+                best, settled = allocate_demand(task, tried, exchange, learn)
+                notes = () if settled else (UNSETTLED,)
+                tried, recorded = [best], exchange.observations
+                shares, errors = exchange.plan.shares, exchange.errors
+                data, observed = dataclasses.replace(data, seen=recorded), units.apply(recorded)
+                task = dataclasses.replace(task, observations=observed, explore=False, spare=())
+                if self.engine == "natural":
+                    # Exposures say less of the noise than the messages did.
+                    chosen = dataclasses.replace(chosen, learn=False)
             if mixes(self.hyperparameters, self.engine, task):
                 chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
             if self.hyperparameters == "given" and self.engine == "natural":
                 chosen = dataclasses.replace(chosen, hold=True)
-            # The other engines take many times longer for a fit.
-            tried = models if self.engine == "natural" else models[-1:]
             posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
+            report = dataclasses.replace(report, notes=(*report.notes, *notes))
+            self.substitution_, self.substitution_error_ = shares, errors
             self.posterior_, self.units_, self.training_ = posterior, units, data
             self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
             self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
@@ -551,8 +586,11 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def _with_exact(self, cells: Cells, places: Any) -> Cells:
         """Return training cells as observed where they are exact, within their bounds elsewhere."""
-        seen = self.training_.seen.rows(places)
-        within = np.where(seen.is_partial, cells, np.clip(cells, seen.lower, seen.upper))
+        known, seen = self.observations_.rows(places), self.training_.seen.rows(places)
+        # Own demand is at most what is recorded, where that is below a limit.
+        most = np.where(known.is_exact, known.upper, np.inf)
+        within = np.clip(cells, seen.lower, seen.upper)
+        within = np.where(seen.is_partial, np.minimum(cells, most), within)
         return np.where(seen.is_exact, seen.lower, within)
 
     def score(
@@ -620,8 +658,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Return how much demand was lost in the training data: totals and shares, with intervals.
 
         Demand is lost where a cell is right-censored or was seen for a part of its period: what was
-        wanted, less what was recorded.
-        Intervals are of the sums themselves, from joint draws. Missing cells are left out.
+        wanted, less what was recorded. With `substitution`, what another output served is not lost,
+        and `demand` is own demand. Intervals are of the sums themselves, from joint draws. Missing
+        cells are left out.
 
         Parameters
         ----------

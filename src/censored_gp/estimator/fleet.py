@@ -215,6 +215,8 @@ def fit_many(
     check_probability(probability)
     folder, model = Path(save), clone(HMOCGP() if model is None else model)
     check_settings(model.set_params(progress=False))
+    if model.substitution is not None:
+        raise ValueError("`substitution` must be None in fit_many: fit such groups one by one.")
     for kind in (*KINDS, "pilots"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("**/.*.part"):

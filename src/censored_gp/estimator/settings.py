@@ -30,12 +30,13 @@ CONSTRAINTS: dict[str, Any] = {
     "inducing_tolerance": [Interval(Real, 0, 1, closed="left")],
     "max_inducing": [POSITIVE],
     "hyperparameters": [StrOptions({"auto", "mixed", "given", "fixed"})],
+    "substitution": "no_validation",
     "random_state": ["random_state"],
     "progress": ["boolean", callable],
 }
 """What the parameters of `CensoredGP` may be, as scikit-learn's estimators declare it.
 
-Likelihoods and kernels are checked when the outputs and inputs are known."""
+Likelihoods, kernels and substitution are checked when the outputs and inputs are known."""
 
 BY_ROLE: dict[str, Any] = {"coupled": ["boolean"], "rank": [POSITIVE, None]}
 """What parameters given as a dict may be for a role."""

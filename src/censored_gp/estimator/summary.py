@@ -78,6 +78,12 @@ def describe(estimator: Any) -> str:
         estimator.observations_.summary(),
         f"{estimator.report_} Engine {estimator.engine}, {estimator.n_iter_} step(s).",
     ]
+    if estimator.substitution_ is not None:
+        lines.append("Substitution: the share of excess that moves from one output to another")
+        for i, j in zip(*np.nonzero(estimator.substitution_), strict=True):
+            error = estimator.substitution_error_[i, j]
+            doubt = f" ± {error:.2f}" if error else ""
+            lines.append(f"  {names[i]} to {names[j]} {estimator.substitution_[i, j]:.2f}{doubt}")
     for role, lmc in model.priors.items():
         lines += _role_lines(estimator, role, lmc)
     if estimator.coupled and len(names) > 1:

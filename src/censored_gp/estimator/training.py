@@ -26,7 +26,9 @@ from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, find_steps, within_steps
 from censored_gp.data.time import to_utc
 from censored_gp.inference import Task
-from censored_gp.likelihoods import Likelihood, as_likelihood
+from censored_gp.inference.substitution import FIRST_SHARE, Plan
+from censored_gp.likelihoods import Gaussian, Likelihood, as_likelihood
+from censored_gp.likelihoods.links import Identity
 from censored_gp.model.model import Model, Units
 from censored_gp.model.starting_values import freedom_of
 
@@ -201,6 +203,76 @@ def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model]]:
         if old != new:
             raise ValueError(f"`start` must be a model of the same {what}: {old}, got {new}.")
     return start.units_, [start.posterior_.model]
+
+
+def read_substitution(model: Any, training: TrainingData) -> Plan | None:
+    """Return the shares of excess that move between outputs; None if nothing moves."""
+    given, seen = model.substitution, training.seen
+    names, number = seen.names, seen.shape[1]
+    if given is None:
+        return None
+    accepted = (
+        f"`substitution` must be a matrix of shares with a row and a column for each of "
+        f'{listed(names)}, a dict of dicts of these, {{"distances": matrix}} or "learned"'
+    )
+    if number < 2 or not model.use_censoring:
+        said = "several outputs" if number < 2 else "a model that uses the bounds, such as MOCGP"
+        raise ValueError(f"`substitution` needs {said}.")
+    for name, likelihood in zip(names, training.likelihoods, strict=True):
+        if type(likelihood) is not Gaussian or not isinstance(likelihood.links[0], Identity):
+            raise ValueError(
+                f"`substitution` needs Gaussian outputs, whose demand may be divided into what was "
+                f"meant for them and what moved there, got {likelihood!r} for {name!r}."
+            )
+    bad = ~(seen.is_exact | seen.is_right | seen.is_missing)
+    said = "got from {:g} to {:g}. With `substitution`, records must be exact or at least a bound."
+    refuse(bad, names, "Output", said, seen.lower, seen.upper)
+    others = ~np.eye(number, dtype=bool)
+    if isinstance(given, str) and given == "learned":
+        return Plan(FIRST_SHARE / (number - 1) * others, learned=("shares",))
+    options, distances = {}, None
+    if isinstance(given, Mapping) and "distances" in given:
+        options = {str(name): value for name, value in given.items() if name != "distances"}
+        given = distances = given["distances"]
+    if isinstance(given, Mapping):
+        rows = [given.get(name, {}) for name in names]
+        strange = [
+            key for key in [*given, *(key for row in rows for key in row)] if key not in names
+        ]
+        if strange:
+            raise ValueError(f"{accepted}, got the name {strange[0]!r}.")
+        given = [[row.get(name, 0.0) for name in names] for row in rows]
+    matrix = np.asarray(given, dtype=float) if reads_as(np.float64, given) else np.zeros(0)
+    if matrix.shape != (number, number) or not np.isfinite(matrix).all():
+        raise ValueError(f"{accepted}, got {given!r}.")
+    if distances is None:
+        total = matrix.sum(axis=1)
+        for i, j in zip(*np.nonzero((matrix < 0) | (matrix > 0) & ~others), strict=True):
+            raise ValueError(
+                "`substitution` must have shares of 0 or more, and none from an output to itself, "
+                f"got {matrix[i, j]:g} from {names[i]!r} to {names[j]!r}."
+            )
+        if np.any(total > 1.0 + 1e-9):
+            i = int(np.argmax(total))
+            raise ValueError(
+                "`substitution` must have shares that sum to at most 1 for each output, got "
+                f"{total[i]:g} for {names[i]!r}."
+            )
+        return Plan(matrix) if matrix.any() else None
+    if np.any(matrix[others] < 0):
+        raise ValueError(f"`substitution` must have distances of 0 or more, got {matrix.min():g}.")
+    fitting = {"decay": lambda x: x > 0, "moving": lambda x: 0 < x <= 1}
+    for name, value in options.items():
+        real = isinstance(value, numbers.Real)
+        if not real or name not in fitting or not fitting[name](value):
+            raise ValueError(
+                '`substitution` by distances takes a positive number for "decay", and one up to 1 '
+                f'for "moving", got {value!r} for {name!r}.'
+            )
+    learned = tuple(name for name in ("moving", "decay") if name not in options)
+    start = {"moving": FIRST_SHARE, "decay": float(np.median(matrix[others])) or 1.0} | options
+    plan = Plan(matrix, matrix, start["moving"], start["decay"], learned)
+    return plan.at(plan.free)
 
 
 def read_validation(model: Any, given: Any, training: TrainingData) -> tuple[Matrix, Observations]:

@@ -145,6 +145,11 @@ class Diagnosis:
 
 def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
     """Censor exact cells anew, hold out days, and judge a refit; see `CensoredGP.diagnose`."""
+    if model.substitution_ is not None:
+        raise ValueError(
+            "diagnose needs a model without `substitution`: it is not known what would move from "
+            "cells that are censored anew. folds=0 makes a report without a diagnosis."
+        )
     training: TrainingData = model.training_
     known, units, inputs = training.observations, model.units_, training.inputs
     rng = np.random.default_rng(seed_of(seed, model.random_state, 0))

@@ -21,7 +21,9 @@ from censored_gp.data.time import CALENDAR, duration_hours
 from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.estimator.training import TrainingData, read_new, wall_clock
 from censored_gp.inference.posterior import Posterior
-from censored_gp.prediction.predictive import check_draws
+from censored_gp.inference.substitution import Records, draw_own_demand, lost_of
+from censored_gp.model.compilation import slices
+from censored_gp.prediction.predictive import MOST_DRAWN, check_draws
 
 PARTS = ("output", *CALENDAR)
 """The words that cells can be grouped by, beside columns of the training table."""
@@ -49,7 +51,10 @@ class Groups(NamedTuple):
     count: int
 
 
-LATEST: WeakKeyDictionary[Any, tuple[Posterior, int, int, Float[np.ndarray, "S R"]]]
+Lost = tuple[Float[np.ndarray, "S R"], Float[np.ndarray, "#N #D"]]
+"""Draws of what was lost of each cell that falls short, and what moved of each cell's demand."""
+
+LATEST: WeakKeyDictionary[Any, tuple[Posterior, int, int, Lost]]
 LATEST = WeakKeyDictionary()
 """The last draws of each model, after the posterior, number and seed that they belong to.
 
@@ -68,36 +73,62 @@ def lost_demand(
     check_probability(probability)
     check_draws(samples, "samples")
     groups = group_cells(model.training_, by)
-    drawn = draw_lost(model, samples, seed_of(seed, model.random_state, 0))
-    return model.training_.table(summarise(model.observations_, drawn, groups, probability))
+    lost, moved = draw_lost(model, samples, seed_of(seed, model.random_state, 0))
+    return model.training_.table(summarise(model.observations_, lost, groups, probability, moved))
 
 
-def draw_lost(model: Any, samples: int, seed: Any) -> Float[np.ndarray, "S R"]:
+def draw_lost(model: Any, samples: int, seed: Any) -> Lost:
     """Draw the lost demand of each cell that falls short, in the order of rows; cache the draws.
 
-    If the seed is a generator, draws differ every time and are not cached.
+    If the seed is a generator, draws differ every time and are not cached. With substitution, also
+    return how much more of each cell was wanted than is recorded of it or lost: on the average, and
+    less than nothing where others came.
     """
-    posterior, count, by_seed, lost = LATEST.get(model, (None, 0, 0, np.zeros((1, 0))))
+    none: Lost = np.zeros((1, 0)), np.zeros((1, 1))
+    posterior, count, by_seed, lost = LATEST.get(model, (None, 0, 0, none))
     if posterior is model.posterior_ and (count, by_seed) == (samples, seed):
         return lost
     known, rows = model.observations_, np.any(model.observations_.falls_short, axis=1)
     if not rows.any():
-        return np.zeros((1, 0))
+        return none
     short, recorded = known.falls_short[rows], known.recorded[known.falls_short]
-    parts = model.imputation(rows).sample_in_chunks(samples, seed)
-    # Computing is in other units, so that a draw at its bound can come out a hair below it.
-    lost = np.concatenate([np.maximum(part[:, short] - recorded, 0.0) for part in parts])
+    if model.substitution_ is None:
+        parts = model.imputation(rows).sample_in_chunks(samples, seed)
+        # Computing is in other units, so that a draw at its bound can come out a hair below it.
+        draws = np.concatenate([np.maximum(part[:, short] - recorded, 0.0) for part in parts])
+        lost = draws, none[1]
+    else:
+        records = Records.of(known).rows(rows)
+        random, shares, units = np.random.default_rng(seed), model.substitution_, model.units_
+        links = [likelihood.links[1] for likelihood in model.training_.likelihoods]
+        inputs, parts, moved = model.training_.inputs[rows], [], np.zeros(known.shape)
+        for some in slices(samples, max(1, MOST_DRAWN // records.value.size)):
+            latent = model.posterior_.draw(random, inputs, some.stop - some.start)
+            mean = units.shift + units.scale * latent["mean"]
+            scales = zip(links, np.moveaxis(latent["scale"], 2, 0), strict=True)
+            noise = (units.scale * np.stack([np.asarray(g(x)) for g, x in scales], axis=2)) ** 2
+            own = draw_own_demand(random, records, mean, noise, shares)
+            each = lost_of(records, own, shares)
+            beside = np.where(records.full | records.below, own - records.value - each, 0.0)
+            moved[rows] += beside.sum(axis=0) / samples
+            parts.append(each[:, short])
+        lost = np.concatenate(parts), moved
     if isinstance(seed, int):
         LATEST[model] = model.posterior_, samples, seed, lost
     return lost
 
 
 def summarise(
-    known: Observations, lost: Float[np.ndarray, "S R"], groups: Groups, probability: float = 0.9
+    known: Observations,
+    lost: Float[np.ndarray, "S R"],
+    groups: Groups,
+    probability: float = 0.9,
+    moved: Float[np.ndarray, "#N #D"] | float = 0.0,
 ) -> dict[str, Any]:
     """Return observed and lost demand of each group, with intervals, from joint draws.
 
-    Missing and left-censored cells, of which no value was recorded, are left out.
+    With substitution, demand that was served by another output is that of the output it was `moved`
+    from. Missing and left-censored cells, of which no value was recorded, are left out.
     """
 
     def sums(cells: Shaped[np.ndarray, "N D"]) -> Float[np.ndarray, " G"]:
@@ -108,7 +139,8 @@ def summarise(
     observed = sums(np.where(counted, known.recorded, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(total / (observed + total), nan=0.0)
-    table = {**groups.labels, "observed": observed, "demand": observed + total.mean(axis=0)}
+    demand = observed + total.mean(axis=0) + sums(np.broadcast_to(moved, known.shape))
+    table = {**groups.labels, "observed": observed, "demand": demand}
     for name, draws in (("lost", total), ("share", share)):
         low, high = np.quantile(draws, [(1 - probability) / 2, (1 + probability) / 2], axis=0)
         table |= {name: draws.mean(axis=0), f"{name}_low": low, f"{name}_high": high}

@@ -1,0 +1,487 @@
+"""Substitution: who finds one output sold out takes another.
+
+A row has own demands d_1, ..., d_D and limits. The excess of output i, e_i = max(d_i - L_i, 0),
+tries one other output: the share T_ij of it goes to j, and what is left of a row of T goes nowhere.
+
+    V_j = min(d_j + sum_i T_ij e_i, L_j)
+
+is recorded. A record below its limit has no excess. With F the outputs at their limits, hence,
+
+    d_j = V_j - sum_(i in F) T_ij e_i              (j not in F),
+    d_i + sum_(k in F) T_ki e_k >= L_i             (i in F).
+
+A high record of j speaks of the excess of i, and the own demands of both are uncertain together.
+The likelihoods are of single cells. So each cell gets a Gaussian message of what its row says of
+it, by expectation propagation: the moments of d given the row, with every cell at its cavity
+(`own_demand`), divided by the cavity. A message N(d; y, w) is what is known of a Gaussian cell that
+was seen for the share s^2 / (s^2 + w) of its period, s^2 being the variance of its noise.
+`Observations` with exposures carry the messages, and engines and predictions take them as they are.
+
+Letters: V records, m and v mean and variance of d before the row is looked at, T shares.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.special import log_ndtr, ndtri_exp
+
+from censored_gp.data.observations import Observations
+from censored_gp.inference.elbo import RoleState, Terms
+from censored_gp.inference.model_search import coefficients
+from censored_gp.inference.natural import FitSchedule, NaturalSettings, State
+from censored_gp.inference.result import Task
+from censored_gp.inference.sites import Moments, Sites
+from censored_gp.likelihoods import Gaussian, Likelihood
+from censored_gp.likelihoods.quadrature import gauss_legendre
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch
+from censored_gp.model.model import Model, Units
+
+Cells = Float[np.ndarray, "... N D"]
+Mask = Bool[np.ndarray, "N D"]
+Matrix = Float[np.ndarray, "D D"]
+
+NODES = gauss_legendre(24, 0)
+"""Quantiles of own demand on either side of a limit, more of them the further away."""
+LEVELS = 1.0 - (0.5 - 0.5 * NODES[0]) ** 3
+LOG_WEIGHTS = np.log(1.5 * NODES[1] * (0.5 - 0.5 * NODES[0]) ** 2)
+SWEEPS = 4
+"""How often the outputs of a row at their limits are gone through, until they agree."""
+DRAW_SWEEPS = 12
+"""Sweeps of the Gibbs sampler; rows with one output at its limit need one."""
+FIRST_SHARE = 0.5
+"""The share of an excess that moves, before it is learned."""
+LEAST_INFORMATION = 1e-6
+"""A message and a cavity have at least this share of the precision of what they are parts of."""
+STEPS_OF_CLIMB = 8
+"""Steps of the engine, with messages held, at most."""
+MOST_ROUNDS = 40
+"""Rounds of messages at given hyper-parameters, at most."""
+MOST_CLIMBS = 8
+"""Climbs at most."""
+STRIDE = 4
+"""Rounds between two values of shares from which the end of their way is guessed."""
+LONGEST = 0.9
+"""The largest ratio of successive changes that is believed in such a guess."""
+LEAST_SHARE = 1e-3
+"""The share that moves is learned from this on."""
+SETTLED = 0.02
+"""Messages are settled when means move by less than so many standard deviations of noise, and
+shares by less than this."""
+STEADY = 0.1
+"""After a climb no further one is needed if the first messages move means by less than this."""
+RATE = 0.7
+"""The part of the way to the next messages that a round goes."""
+UNSETTLED = (
+    f"What moved between the outputs was not settled after {MOST_CLIMBS} climbs: take own demand "
+    "in rows with several censored outputs for less certain than it is said to be."
+)
+
+
+class Plan(NamedTuple):
+    """The shares T, and what of them is learned.
+
+    Attributes
+    ----------
+    distances
+        If given, T_ij = moving exp(-distance_ij / decay) / sum_(k != i) exp(-distance_ik / decay).
+    learned
+        "shares" (each on its own), "moving" and "decay", if they are learned; what the plan says of
+        them is then where they start.
+    """
+
+    shares: Matrix
+    distances: Matrix | None = None
+    moving: float = FIRST_SHARE
+    decay: float = 1.0
+    learned: tuple[str, ...] = ()
+
+    @property
+    def free(self) -> Float[np.ndarray, "P"]:
+        """What is learned, as a vector: the shares, or the share that moves and the log decay."""
+        if self.distances is None:
+            return self.shares.ravel()
+        return np.array([self.moving, np.log(self.decay)])
+
+    def at(self, free: Float[np.ndarray, "P"]) -> Plan:
+        """Return the plan with other values of what is learned, the nearest that may be."""
+        if self.distances is None:
+            return self._replace(shares=feasible(free.reshape(self.shares.shape)))
+        moving, decay = float(np.clip(free[0], LEAST_SHARE, 1.0)), float(np.exp(free[1]))
+        apart = np.where(np.eye(len(self.distances)) > 0, np.inf, self.distances)
+        near = np.exp((apart.min(axis=1, keepdims=True) - apart) / decay)
+        shares = moving * near / near.sum(axis=1, keepdims=True)
+        return self._replace(shares=shares, moving=moving, decay=decay)
+
+    def step(self, found: OwnDemand) -> Plan:
+        """Return the plan after half a Newton step on the evidence of all rows."""
+        slope, curvature = found.slope, found.curvature
+        if self.distances is not None:
+            # In log decay, T_ij grows by T_ij (a_ij - sum_k T_ik a_ik / moving), a being distances
+            # over the decay.
+            apart, weight = self.distances / self.decay, self.shares / self.moving
+            further = self.shares * (apart - np.sum(weight * apart, axis=1, keepdims=True))
+            by = np.stack(
+                [weight * ("moving" in self.learned), further * ("decay" in self.learned)]
+            )
+            slope, curvature = np.sum(slope * by, (1, 2)), np.sum(curvature * by**2, (1, 2))
+        ahead = 0.5 * slope.ravel() / np.maximum(curvature.ravel(), 1.0)
+        return self.at(self.free + np.clip(ahead, -0.5, 0.5))
+
+
+class Records(NamedTuple):
+    """Records of rows: values, where they are at their limits, and where they are below them."""
+
+    value: Cells
+    full: Mask
+    below: Mask
+
+    @classmethod
+    def of(cls, observations: Observations) -> Records:
+        """Return the records of observations, 0 where there is none. Right-censored is full."""
+        full, below = observations.is_right, observations.is_exact
+        return cls(np.where(full | below, observations.lower, 0.0), full, below)
+
+    def rows(self, index: Any) -> Records:
+        """Return some of the rows."""
+        return Records(*(part[index] for part in self))
+
+    def touched(self, pattern: Bool[np.ndarray, "D D"]) -> Mask:
+        """Return the cells whose own demand other records of their row say something of."""
+        recorded = self.full | self.below
+        return self.full @ pattern & recorded | self.full & (recorded @ pattern.T)
+
+
+class OwnDemand(NamedTuple):
+    """Mean and variance of own demand, and the mean of its excess, given the records of each row.
+
+    Attributes
+    ----------
+    slope, curvature
+        Of the log evidence of all rows, in the shares.
+    """
+
+    mean: Cells
+    variance: Cells
+    excess: Cells
+    slope: Matrix
+    curvature: Matrix
+
+
+def _above(level: Cells, start: Cells) -> Cells:
+    """Return quantiles of a standard normal Z given Z >= start."""
+    return -ndtri_exp(np.log1p(-level) + log_ndtr(-start))
+
+
+def own_demand(records: Records, mean: Cells, variance: Cells, shares: Matrix) -> OwnDemand:
+    """Return moments of own demand given the records of its row, from m and v without them.
+
+    A single output at its limit is integrated out by quadrature. Several are gone through in turn,
+    each given mean and variance of the excess of the others.
+    """
+    value, full, below = records
+    found, spread = value.copy(), np.zeros_like(value)
+    excess, doubt = np.zeros((2, *value.shape))
+    several, fills = full.sum(axis=1) > 1, np.zeros_like(shares)
+    for sweep in range(SWEEPS + 1):
+        # First without regard to each other.
+        T = shares if sweep else np.zeros_like(shares)
+        for i in np.flatnonzero(full.any(axis=0)):
+            at = full[:, i] & (several | (sweep < 2))
+            others = np.arange(len(T)) != i
+            inflow, doubts = (
+                excess[at][:, others] @ T[others],
+                doubt[at][:, others] @ T[others] ** 2,
+            )
+            noise, gap = variance[at] + doubts, value[at] - mean[at] - inflow
+            # Exact records of the row say exp(B e - A e^2 / 2) of the excess e.
+            lead, s = (mean - value)[at, i, None], np.sqrt(variance)[at, i, None]
+            out = below[at] * T[i]
+            precision = s**-2.0 + np.sum(out**2 / noise, axis=1, keepdims=True)
+            pull = lead / s**2 + np.sum(out * np.where(out > 0, gap, 0.0) / noise, 1, keepdims=True)
+            root = np.sqrt(precision)
+            z = pull / root
+            over = np.maximum((z + _above(LEVELS, -z)) / root, 0.0)
+            mass_over = 0.5 * (z**2 - (lead / s) ** 2) - np.log(root * s) + log_ndtr(z)
+            # Below its limit an output is full by its inflow alone.
+            under = np.maximum(s * _above(LEVELS, lead / s) - lead, 0.0)
+            into, unsure = inflow[:, i, None], np.sqrt(doubts[:, i, None])
+            reached = (into - under) / np.where(unsure > 0, unsure, 1.0)
+            mass_under = np.where(into > 0, log_ndtr(-lead / s) + log_ndtr(reached), -np.inf)
+            logs = np.concatenate([LOG_WEIGHTS + mass_over, LOG_WEIGHTS + mass_under], axis=1)
+            d, filled = np.concatenate([over, -under], axis=1), {}
+            e = np.maximum(d, 0.0)
+            for k in np.flatnonzero((T[i] > 0) & full[at].any(axis=0)):
+                # The excess of i may be what fills k.
+                filled[k] = (T[i, k] * e - gap[:, k, None]) / np.sqrt(noise[:, k, None])
+                logs += np.where(full[at, k, None], log_ndtr(filled[k]), 0.0)
+            weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+            weight /= weight.sum(axis=1, keepdims=True)
+            centre, excess[at, i] = np.sum(weight * d, axis=1), np.sum(weight * e, axis=1)
+            doubt[at, i] = np.sum(weight * (e - excess[at, i, None]) ** 2, axis=1)
+            found[at, i] = value[at, i] + centre
+            spread[at, i] = np.sum(weight * (d - centre[:, None]) ** 2, axis=1)
+            if sweep == SWEEPS or sweep == 1:
+                for k, x in filled.items():
+                    ratio = np.exp(-0.5 * x**2 - HALF_LOG_2PI - log_ndtr(x))
+                    slope = np.sum(weight * ratio * e, axis=1) / np.sqrt(noise[:, k])
+                    fills[i, k] = np.sum(np.where(full[at, k], slope, 0.0))
+    inflow = excess @ shares
+    scaled, gap = below / variance, np.where(below, value - mean - inflow, 0.0)
+    slope = fills + excess.T @ (gap * scaled) - shares * (doubt.T @ scaled)
+    curvature = (excess**2 + doubt).T @ scaled
+    found = np.where(below, value - inflow, found)
+    spread = np.where(below, doubt @ shares**2, spread)
+    return OwnDemand(found, spread, excess, slope, curvature)
+
+
+def feasible(shares: Matrix) -> Matrix:
+    """Return the nearest shares that are at least 0 and sum to at most 1, with none to oneself."""
+    shares = np.where(np.eye(len(shares)) > 0, 0.0, np.maximum(shares, 0.0))
+    ordered = -np.sort(-shares, axis=1)
+    levels = (np.cumsum(ordered, axis=1) - 1.0) / np.arange(1, len(shares) + 1)
+    last = np.maximum(np.sum(ordered > levels, axis=1) - 1, 0)[:, None]
+    nearest = np.maximum(shares - np.take_along_axis(levels, last, axis=1), 0.0)
+    return np.where(shares.sum(axis=1, keepdims=True) > 1.0, nearest, shares)
+
+
+class Measured(Gaussian, register=False):
+    """A Gaussian that was measured with a known error: of a message, the second number is w.
+
+    It says the same of the mean as an exposure does, but what is right of the scale as well.
+    """
+
+    def exposed(self, share: Batch, mean: Batch, scale: Batch) -> tuple[Batch, ...]:
+        """Return the mean, and a scale of both noises."""
+        return mean, jnp.sqrt(jnp.square(scale) + share)
+
+
+class Exchange:
+    """The messages that cells of a row send each other, in the outputs' own units.
+
+    Attributes
+    ----------
+    rows, own
+        The rows in which cells have messages, and these cells.
+    precision, pull
+        Of the messages N(d; y, w): 1 / w and y / w.
+    observations
+        What is known of own demand. At first these are bounds that hold whatever the shares are: in
+        a row with an output at its limit, own demand for another is at most its record.
+    errors
+        Standard errors of shares that are learned, given all else; 0 of others.
+    """
+
+    def __init__(
+        self, seen: Observations, units: Units, plan: Plan, likelihoods: Sequence[Likelihood]
+    ) -> None:
+        self.seen, self.units, self.plan = seen, units, plan
+        self.links = [likelihood.links[1] for likelihood in likelihoods]
+        records = Records.of(seen)
+        self.pattern = plan.shares > 0
+        if "shares" in plan.learned:
+            self.pattern = ~np.eye(len(plan.shares), dtype=bool)
+        touched = records.touched(self.pattern)
+        self.rows = np.flatnonzero(touched.any(axis=1))
+        self.own = touched[self.rows]
+        self.records = records.rows(self.rows)
+        self.precision, self.pull = np.zeros((2, *self.own.shape))
+        self.mean, self.errors = self.records.value, np.zeros_like(plan.shares)
+        lower = np.where(touched & records.below, -np.inf, seen.lower)
+        self.observations = dataclasses.replace(seen, lower=lower)
+
+    def settle(self, state: State) -> tuple[dict[str, Sites], bool]:
+        """Pass messages at given hyper-parameters; return sites with them.
+
+        Also return whether they were settled from the beginning.
+        """
+        rows, own, units = self.rows, self.own, self.units
+        latent = _moments(state, "scale", state.sites.get("scale")).mean[rows]
+        scale = [np.asarray(g(x)) for g, x in zip(self.links, latent.T, strict=True)]
+        noise = (units.scale * np.stack(scale, axis=1)) ** 2
+        sites = Sites(*(np.array(part) for part in state.sites["mean"]))
+        start, path, first = self.plan.free, [], np.inf
+        for number in range(1, MOST_ROUNDS + 1):
+            latent = _moments(state, "mean", sites)
+            f = units.shift + units.scale * latent.mean[rows]
+            variance = units.scale**2 * latent.variance[rows]
+            # The cavity is q without the message; before the first, bounds stay where they are.
+            weight = 1.0 + self.precision * noise
+            left = np.maximum(1.0 - variance * self.precision / weight, LEAST_INFORMATION)
+            mean, spread = (f - variance * self.pull / weight) / left, variance / left + noise
+            found = own_demand(self.records, mean, spread, self.plan.shares)
+            known = np.maximum(found.variance, LEAST_INFORMATION * noise)
+            precision = np.maximum(1.0 / known - 1.0 / spread, LEAST_INFORMATION / spread)
+            pull, rate = found.mean / known - mean / spread, RATE if self.precision.any() else 1.0
+            self.precision += rate * np.where(own, precision - self.precision, 0.0)
+            self.pull += rate * np.where(own, pull - self.pull, 0.0)
+            weight = 1.0 + self.precision * noise
+            # Sites of f in model units, side by side, and back in their blocks.
+            both = self.pull / weight, self.precision / weight
+            new = units.scale * (both[0] - both[1] * units.shift), units.scale**2 * both[1]
+            for old, part in zip(sites, new, strict=True):
+                blocks = np.stack(np.split(np.where(own, part, 0.0), len(old), axis=1))
+                where = np.stack(np.split(own, len(old), axis=1))
+                old[:, rows] = np.where(where, blocks, old[:, rows])
+            moved = np.max(np.abs(found.mean - self.mean) / np.sqrt(noise), where=own, initial=0.0)
+            self.mean, first = found.mean, moved if number == 1 else first
+            if self.plan.learned:
+                self.errors = np.where(self.pattern, np.maximum(found.curvature, 1.0) ** -0.5, 0.0)
+                self.plan = self.plan.step(found)
+                path += [self.plan.free] if number % STRIDE == 0 else []
+                moved = max(moved, SETTLED) if len(path) < 3 else moved
+            if len(path) == 3:
+                # Cavities follow the shares slowly: go to where a geometric sequence would end.
+                before, now = np.diff(path, axis=0)
+                ratio = np.clip(before @ now / max(before @ before, 1e-12), 0.0, LONGEST)
+                ahead = now * ratio / (1.0 - ratio)
+                moved, path = max(moved, np.abs(ahead).max(), np.abs(now).max()), []
+                self.plan = self.plan.at(self.plan.free + ahead)
+            if moved < SETTLED:
+                break
+        settled = first < STEADY and np.abs(self.plan.free - start).max() < SETTLED
+        lower, upper, exposure = (
+            np.array(p) for p in (self.seen.lower, self.seen.upper, self.seen.exposure)
+        )
+        value, share = noise * self.pull / weight, noise * self.precision / weight
+        lower[rows], upper[rows] = (np.where(own, value, end[rows]) for end in (lower, upper))
+        exposure[rows] = np.where(own, share, exposure[rows])
+        self.observations = dataclasses.replace(
+            self.seen, lower=lower, upper=upper, exposure=exposure
+        )
+        return state.sites | {"mean": sites}, settled
+
+    def terms(self, task: Task) -> tuple[Terms, ...]:
+        """Return the cells of a climb: those with messages as measured with an error."""
+        cells = dataclasses.replace(task, observations=self.units.apply(self.observations)).cells
+        y, w = np.zeros((2, *self.seen.shape))
+        y[self.rows] = self.pull / np.where(self.own, self.precision, 1.0)
+        w[self.rows] = 1.0 / np.where(self.own, self.precision, 1.0)
+        y, w = (y - self.units.shift) / self.units.scale, w / self.units.scale**2
+        found = []
+        for part in cells:
+            if part.exposure is not None:
+                at, links = (part.row, part.column[:, 0]), part.likelihood.links
+                part = dataclasses.replace(
+                    part,
+                    lower=y[at],
+                    upper=y[at],
+                    exposure=w[at],
+                    likelihood=Measured(mean=links[0], scale=links[1]),
+                )
+            found.append(part)
+        return tuple(found)
+
+
+def _moments(state: State, role: str, sites: Sites | None) -> Moments:
+    """Return means and variances of a role's latent values at all rows, side by side."""
+    free, problem = state.free[role], state.problem
+    if sites is None:
+        mean = free.constant(len(problem.inputs))
+        return Moments(mean, np.zeros_like(mean))
+    own = problem.inducing[role], problem.lookups[role], problem.stretches, state.jitter
+    q = RoleState(free, sites, *own)
+    parts = [
+        np.concatenate([np.stack(own.gamma) for own in q.marginals(rows)], axis=2)
+        for rows in problem.stretches
+    ]
+    return Moments(*np.concatenate(parts, axis=1))
+
+
+def allocate_demand(
+    task: Task, models: Sequence[Model], exchange: Exchange, learn: bool = True
+) -> tuple[Model, bool]:
+    """Fit a model to own demand, by messages and climbs of the engine in turn.
+
+    Return the model and whether the messages settled; `learn` is whether hyper-parameters move.
+    """
+    first = dataclasses.replace(task, observations=exchange.units.apply(exchange.observations))
+    ends: list[FitSchedule] = []
+    for model in models:
+        ends.append(
+            FitSchedule(dataclasses.replace(first, model=model), NaturalSettings(learn=learn))
+        )
+        ends[-1].climb_and_grow()
+        ends[-1].refine()
+    climbs = max(ends, key=lambda end: end.best.value - coefficients(end.model(end.best.free)))
+    state, settled = climbs.best, False
+    for _ in range(MOST_CLIMBS):
+        sites, settled = exchange.settle(state)
+        if settled or climbs.results[-1].status == "interrupted":
+            break
+        climbs.left = STEPS_OF_CLIMB
+        problem = dataclasses.replace(state.problem, terms=exchange.terms(task))
+        state = climbs.climb(problem, state.free, sites, state.jitter)
+    return climbs.model(state.free), settled
+
+
+def draw_own_demand(
+    random: np.random.Generator, records: Records, mean: Cells, noise: Cells, shares: Matrix
+) -> Cells:
+    """Draw own demand given the records of its row, for draws of mean and variance of each cell.
+
+    Outputs at their limits are drawn in turn, each given the others (Gibbs sampling).
+    """
+    value, full, below = records
+    shape = np.shape(mean)
+    own = np.broadcast_to(value, shape).copy()
+    several = full.sum(axis=1) > 1
+    for sweep in range(DRAW_SWEEPS + 1):
+        T = shares if sweep else np.zeros_like(shares)
+        for i in np.flatnonzero(full.any(axis=0)):
+            at = full[:, i] & (several | (sweep < 2))
+            d, limit = own[:, at], value[at]
+            e = np.where(full[at], np.maximum(d - limit, 0.0), 0.0)
+            e[..., i] = 0.0
+            inflow, m, v = e @ T, mean[:, at], noise[:, at]
+            lead, s, out = m[..., i] - limit[:, i], np.sqrt(v[..., i]), below[at] * T[i]
+            gap = np.where(out > 0, limit - m - inflow, 0.0)
+            root = np.sqrt(s**-2.0 + np.sum(out**2 / v, axis=-1))
+            z = (lead / s**2 + np.sum(out * gap / v, axis=-1)) / root
+            # Another output that is full must be so: by its own demand, or by enough from here.
+            lacks = np.where(full[at] & (T[i] > 0), limit - d - inflow, -np.inf)
+            lacks[..., i] = -np.inf
+            with np.errstate(divide="ignore", invalid="ignore"):
+                least = np.where(np.isfinite(lacks), lacks / T[i], -np.inf).max(axis=-1)
+            start = np.maximum(least, 0.0)
+            above = _above(random.uniform(size=lead.shape), start * root - z)
+            over = np.maximum((z + above) / root, start)
+            mass = 0.5 * (z**2 - (lead / s) ** 2) - np.log(root * s) + log_ndtr(z - start * root)
+            # Below its limit: by no more than flows in.
+            tail = log_ndtr(-lead / s), log_ndtr((-inflow[..., i] - lead) / s)
+            can = (inflow[..., i] > 0) & (least <= 0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                width = np.where(
+                    can, np.log(-np.expm1(np.minimum(tail[1] - tail[0], 0.0))), -np.inf
+                )
+                level = np.log(random.uniform(size=lead.shape))
+                log_cdf = np.logaddexp(tail[1], tail[0] + width + level)
+            under = np.clip(
+                m[..., i] + s * ndtri_exp(np.where(can, log_cdf, -1.0)) - limit[:, i],
+                -inflow[..., i],
+                0.0,
+            )
+            lower = np.log(random.uniform(size=lead.shape)) < -np.logaddexp(
+                0.0, mass - np.where(can, tail[0] + width, -np.inf)
+            )
+            own[:, at, i] = limit[:, i] + np.where(can & lower, under, over)
+    excess = np.where(full, np.maximum(own - value, 0.0), 0.0)
+    return np.where(below, value - excess @ shares, own)
+
+
+def lost_of(records: Records, own: Cells, shares: Matrix) -> Cells:
+    """Return what of the excess of each cell was not served elsewhere: sums are those of d - V.
+
+    Where inflow exceeds the room that is left, those who came have equal chances. What moved to a
+    record that is missing counts as lost.
+    """
+    value, full, below = records
+    excess = np.where(full, np.maximum(own - value, 0.0), 0.0)
+    inflow, room = excess @ shares, np.where(full, np.maximum(value - own, 0.0), 0.0)
+    served = np.where(below, 1.0, np.minimum(1.0, room / np.where(inflow > 0, inflow, np.inf)))
+    return excess * (1.0 - served @ shares.T)
