@@ -29,10 +29,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from censored_gp.data.errors import DataError, did_you_mean, listed, refuse, warn
-from censored_gp.likelihoods.support import Support
 
 if TYPE_CHECKING:
     from censored_gp.data.tables import Table
+    from censored_gp.likelihoods.support import Support
 
 Cells = Float[np.ndarray, "N D"]
 
