@@ -7,7 +7,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reproduction import areas, engines, fresh_retail, new_york, substitution, synthetic
+from reproduction import (
+    areas,
+    demand_recovery,
+    engines,
+    fresh_retail,
+    new_york,
+    substitution,
+    synthetic,
+)
 from reproduction.figures import draw_all
 from reproduction.page import write_page
 from reproduction.study import Settings, Study, complete
@@ -47,6 +55,11 @@ TARGETS: dict[str, tuple[str, int, Callable[[int], Wanted]]] = {
         lambda draws: [(new_york.STUDY, new_york.downloaded_runs(draws))],
     ),
     "fleet": ("FreshRetailNet-50K, a model for each store; not part of `all`", 1, lambda draws: []),
+    "freshretail": (
+        "FreshRetailNet-50K: hours of FILE ... that were hidden; not part of `all`",
+        1,
+        lambda draws: [],
+    ),
     "substitution": (
         "RMSE of own demand where excess moves to other outputs, of FILE.csv; not part of `all`",
         1,
@@ -55,7 +68,7 @@ TARGETS: dict[str, tuple[str, int, Callable[[int], Wanted]]] = {
     "page": ("the page alone, from the runs that are there", 1, lambda draws: []),
 }
 """What each target is, its draws, and its runs of so many draws."""
-NOT_IN_ALL = ("stations", "fleet", "substitution", "page")
+NOT_IN_ALL = ("stations", "fleet", "freshretail", "substitution", "page")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,6 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if chosen.target == "fleet":
         print(fresh_retail.run(chosen.folder, chosen.stores, chosen.jobs))
+        return 0
+    if chosen.target == "freshretail":
+        settings = chosen.stores, chosen.rate, chosen.seed, chosen.jobs
+        for line in demand_recovery.run(chosen.files, *settings):
+            print(line, flush=True)
         return 0
     targets = [name for name in TARGETS if name not in NOT_IN_ALL]
     failed = []
@@ -94,11 +112,15 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("target", choices=[*TARGETS, "all"], help="what to compute")
-    parser.add_argument("files", nargs="*", type=Path, help="of substitution: the set, FILE.csv")
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="FILE.csv of substitution, FILE.parquet of freshretail"
+    )
+    parser.add_argument("--rate", type=float, default=0.3, help="of freshretail: share hidden")
+    parser.add_argument("--seed", type=int, default=1024, help="of freshretail: what is hidden")
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")
     parser.add_argument("--jobs", type=_positive, help="worker processes; one per core")
-    parser.add_argument("--stores", type=_positive, help="of the fleet: so many stores; all")
+    parser.add_argument("--stores", type=_positive, help="so many stores; all")
     parser.add_argument(
         "--only", type=_setting, action="append", default=[], metavar="COLUMN=VALUE",
         help="runs with this setting, as in the CSV files: station=3711",

@@ -113,7 +113,7 @@ def solve_weights(shape: Geometry, sites: Sites) -> tuple[Weights, Float[Array, 
     half = loading[:, :, None] * output_grams(phi, sites)[:, :, :, None, :]
     precision = jnp.einsum("bdrm,bdmsk->brmsk", loading, half)
     precision = precision.reshape(blocks, rank * size, rank * size) + jnp.eye(rank * size)
-    centred = sites.linear - sites.precision * mean[:, None]
+    centred = sites.linear - sites.precision * mean
     linear = jnp.einsum("bdrm,bdm->brm", loading, jnp.swapaxes(centred, 1, 2) @ phi)
     factor = cholesky(precision)
     covariance = inverse_of_product(factor)
@@ -136,18 +136,19 @@ def surrogate_cotangent(shape: Geometry, weights: Weights, sites: Sites) -> Geom
     blocks, _, rank, size = loading.shape
     slope, (half, inner) = slopes(weights, shape), covariances(weights, shape)
     gram = output_grams(phi, sites)
-    centred = sites.linear - sites.precision * mean[:, None]
+    centred = sites.linear - sites.precision * mean
     residual = jnp.asarray(centred - sites.precision * (phi @ jnp.swapaxes(slope, 1, 2)))
     d_phi = residual @ slope - jnp.einsum("bnd,bdnm->bnm", sites.precision, phi[:, None] @ inner)
     v = weights.mean.reshape(blocks, 1, rank, size)
     pulled = jnp.swapaxes(residual, 1, 2) @ phi
     d_loading = v * pulled[:, :, None] - jnp.sum(half * gram[:, :, None], axis=4)
-    return Geometry(d_phi, d_loading, jnp.sum(residual, axis=1), jnp.zeros_like(shape.left_out))
+    d_mean = jnp.sum(residual, axis=1, keepdims=True)
+    return Geometry(d_phi, d_loading, d_mean, jnp.zeros_like(shape.left_out))
 
 
 def marginals(weights, shape) -> Moments:
     """Return mean and variance of f_d(x_n) under q: Eq. (9), (10), (15)."""
-    mean = shape.mean[:, None] + shape.phi @ jnp.swapaxes(slopes(weights, shape), 1, 2)
+    mean = shape.mean + shape.phi @ jnp.swapaxes(slopes(weights, shape), 1, 2)
     inner = covariances(weights, shape)[1]
     variance = jnp.sum((shape.phi[:, None] @ inner) * shape.phi[:, None], axis=3)
     return Moments(mean, jnp.maximum(jnp.swapaxes(variance, 1, 2), 0.0) + shape.left_out)

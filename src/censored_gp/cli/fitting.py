@@ -27,7 +27,18 @@ from censored_gp.model.compilation import slices
 MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
 SAVED = (
-    *("outputs", "time", "inputs", "by", "only", "censored", "capacity", "lower", "upper"),
+    *(
+        "outputs",
+        "time",
+        "inputs",
+        "own_inputs",
+        "by",
+        "only",
+        "censored",
+        "capacity",
+        "lower",
+        "upper",
+    ),
     *("exposure", "side", "rounded", "likelihood", "model", "substitution"),
 )
 """Options that a model file settles."""
@@ -247,6 +258,7 @@ def fit_arguments(given: FitOptions | FleetOptions, source: File) -> dict[str, A
         "outputs": outputs if given.by is None else outputs[0],
         "time": given.time,
         "inputs": split_names(given.inputs, names) or None,
+        "own_inputs": split_names(given.own_inputs, names) or None,
         "by": given.by,
         "side": str(given.side or "right"),
     }
@@ -263,6 +275,8 @@ def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], lis
     same = ("time", "by", "censored", "capacity", "lower", "upper", "exposure", "side")
     arguments = {name: getattr(layout, name) for name in same}
     arguments["inputs"] = list(layout.inputs) or None
+    own = layout.own_inputs if layout.long else map(list, layout.own_inputs)
+    arguments["own_inputs"] = list(own) or None
     arguments["rounded"] = dict(zip(model.output_names_, model.observations_.step, strict=True))
     arguments["outputs"] = layout.value if layout.long else list(layout.outputs)
     return arguments, [str(name) for name in layout.outputs] if layout.long else []

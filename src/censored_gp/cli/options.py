@@ -83,6 +83,11 @@ SUBSTITUTION = option(
     "Where the excess of an output at its limit goes: learned, or shares as a>b=0.6,b>a=0.5, or a "
     "CSV file of them: a column `from`, and one for each output.",
 )
+OWN_INPUTS = option(
+    "NAMES",
+    "Columns of numbers that explain one output alone, such as its price: with --by any number of "
+    "them, else one for each output.",
+)
 LOAD = option("FILE", "Use this model file; with a table, fit its settings anew.")
 
 
@@ -93,6 +98,7 @@ class ModelOptions:
     outputs: Annotated[Names, OUTPUTS] = None
     time: Annotated[Text, option("NAME", "Time column.")] = None
     inputs: Annotated[Names, option("NAMES", "Other input columns, as x,y.")] = None
+    own_inputs: Annotated[Names, OWN_INPUTS] = None
     by: Annotated[Text, BY] = None
     censored: Annotated[Names, CENSORED] = None
     capacity: Annotated[Names, CAPACITY] = None

@@ -43,12 +43,14 @@ class Layout:
 
     Of a wide table `outputs` are columns. Of a long one they are the distinct values of the
     column `by`, and `value` is the column of their values. `censored`, `capacity`, `lower`,
-    `upper` and `exposure` name columns or give numbers (see `CensoredGP.fit`).
+    `upper` and `exposure` name columns or give numbers (see `CensoredGP.fit`). `own_inputs` are
+    inputs of one output alone: columns for each output of a wide table, the same for all of a long.
     """
 
     outputs: tuple[Any, ...]
     time: str | None = None
     inputs: tuple[str, ...] = ()
+    own_inputs: tuple[Any, ...] = ()
     by: str | None = None
     value: str | None = None
     censored: Any = None
@@ -68,6 +70,13 @@ class Layout:
     def columns(self) -> tuple[str, ...]:
         """Columns that the model has as inputs: the time first."""
         return ((self.time,) if self.time is not None else ()) + self.inputs
+
+    @property
+    def own_columns(self) -> tuple[tuple[str, ...], ...]:
+        """Columns that the model has as inputs of each output alone."""
+        if not self.long:
+            return self.own_inputs
+        return tuple(tuple(f"{name} of {o}" for name in self.own_inputs) for o in self.outputs)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -137,6 +146,7 @@ def read_training(
     by: Any = None,
     time: Any = None,
     inputs: Any = None,
+    own_inputs: Any = None,
     censored: Any = None,
     capacity: Any = None,
     lower: Any = None,
@@ -161,6 +171,9 @@ def read_training(
     with located(table):
         table = _with_times(table, time, by)
         layout = Layout(names, time, others, backend=table.backend, **lasting)
+        if own_inputs is not None:
+            own = _as_names(own_inputs) if by is not None else own_of_each(own_inputs, names)
+            layout = dataclasses.replace(layout, own_inputs=own)
         if by is None:
             seen = _read_cells(table, names, given)
             rows = _rows(table, layout, np.arange(len(table)))
@@ -172,7 +185,8 @@ def read_training(
         every = _inputs(table, layout)
         first, row = _rows_of_long(every, output, layout)
         seen = _pivot(cells, (len(first), len(distinct)), (row, output), distinct)
-        return Training(layout, _rows(table, layout, row, output), every.take(first), seen)
+        inputs = _with_own(every.take(first), table, layout, row, output)
+        return Training(layout, _rows(table, layout, row, output), inputs, seen)
 
 
 def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
@@ -189,8 +203,13 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
         if not layout.long or table.has(layout.by):
             output = _known_labels(table, layout) if layout.long else None
             if output is not None:
-                each = _rows_alike([_codes(inputs, n) for n in layout.columns], output)[1]
+                first, each = _rows_alike([_codes(inputs, n) for n in layout.columns], output)
+                inputs = _with_own(inputs.take(first), table, layout, each, output).take(each)
             return inputs, _rows(table, layout, each, output)
+        for place, names in enumerate(zip(*layout.own_columns, strict=True)):
+            # Without the column `by`, what a row says is said of every output.
+            for name in names:
+                inputs = inputs.with_column(name, table.numbers(layout.own_inputs[place], "Input"))
     repeated = np.repeat(each, len(layout.outputs))
     labels = np.array(layout.outputs * len(table))
     long = _rows(table, layout, each).index.take(repeated).with_column(layout.by, labels)
@@ -264,6 +283,8 @@ def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[st
             continue
         several = list(given.values()) if isinstance(given, Mapping) else given
         several = several if isinstance(several, list | tuple) else [several]
+        if argument == "own_inputs":
+            several = [n for each in several for n in (each if isinstance(each, list) else [each])]
         named = [name for name in several if isinstance(name, str)]
         if argument == "exposure":
             columns = [share_term(name, header)[0] for name in named]
@@ -330,10 +351,47 @@ def _rows(table: Table, layout: Layout, row: Whole, output: Whole | None = None)
 
 def _inputs(table: Table, layout: Layout) -> Table:
     """Return the columns that the model has as inputs, times in text read."""
-    made = {name: table.array(name, "Input") for name in layout.inputs}
+    own = () if layout.long else [name for names in layout.own_inputs for name in names]
+    made = {name: table.array(name, "Input") for name in (*layout.inputs, *own)}
     if layout.time is not None:
         made = {layout.time: table.with_times(layout.time).array(layout.time, "Time"), **made}
     return Table(pa.table(made), "pyarrow", table.file, table.file_rows)
+
+
+def own_of_each(given: Any, outputs: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
+    """Return columns of the inputs that are one output's alone, as many for each output.
+
+    >>> own_of_each({"a": "price_a", "b": "price_b"}, ["a", "b"])
+    (('price_a',), ('price_b',))
+    """
+    listed_all = isinstance(given, list | tuple) and len(given) == len(outputs)
+    if isinstance(given, Mapping) and set(map(str, given)) == set(map(str, outputs)):
+        by_name = {str(name): each for name, each in given.items()}
+        given, listed_all = [by_name[str(name)] for name in outputs], True
+    each = [e if isinstance(e, list | tuple) else [e] for e in given] if listed_all else []
+    if not each or len({len(e) for e in each}) != 1:
+        raise DataError(
+            f"must have as many columns for each of the outputs {listed(outputs)}, in a list or a "
+            f"dict, got {given!r}.",
+            argument="own_inputs",
+        )
+    return tuple(tuple(e) for e in each)
+
+
+def _with_own(inputs: Table, table: Table, layout: Layout, row: Whole, output: Whole) -> Table:
+    """Return inputs of the model with the columns that are one output's alone.
+
+    Where an output has no row its inputs do not matter, and are its mean.
+    """
+    for name, columns in zip(layout.own_inputs, zip(*layout.own_columns, strict=True), strict=True):
+        values = table.numbers(name, "Input")
+        refuse(~np.isfinite(values), name, "Input", "got no value. Fill in the value.")
+        for d, column in enumerate(columns):
+            own = output == d
+            cells = np.full(len(inputs), values[own].mean() if own.any() else 0.0)
+            cells[row[own]] = values[own]
+            inputs = inputs.with_column(column, cells)
+    return inputs
 
 
 def _read_cells(

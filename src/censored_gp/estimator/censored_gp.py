@@ -219,6 +219,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         by: Any = None,
         time: Any = None,
         inputs: Any = None,
+        own_inputs: Any = None,
         capacity: Any = None,
         lower: Any = None,
         upper: Any = None,
@@ -251,6 +252,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             outputs apart. `outputs` is then the one column of values.
         time, inputs : name; name or list of names, optional
             Columns that explain the outputs: text and categories may be among the inputs.
+        own_inputs : names or list of names, optional
+            Numbers that explain one output alone, such as its price: of a long table names of
+            columns. Otherwise columns of X for each output, in a list or a dict by output: a name
+            or index, or several, as many for each. Their effects are linear in the latent mean.
         capacity : number or array like y, optional
             "At least y" where y reaches the capacity.
         lower, upper : array like y, optional
@@ -288,7 +293,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """
         chosen = settings.check_settings(self)
         data = training.read_training(
-            self, X, y, outputs=outputs, by=by, time=time, inputs=inputs,
+            self, X, y, outputs=outputs, by=by, time=time, inputs=inputs, own_inputs=own_inputs,
             censored=censored, capacity=capacity, lower=lower, upper=upper, exposure=exposure,
             side=side, rounded=rounded,
         )  # fmt: skip
@@ -300,7 +305,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
         with interruptible(), float64(), progress_bar(self.progress) as tell:
-            design = design_for(vars(self), likelihoods, data.columns, data.inputs)
+            own = data.own_inputs
+            design = design_for(vars(self), likelihoods, data.columns, data.inputs, own)
             if isinstance(start, CensoredGP):
                 begun, units, models = start, *training.continued(start, data)
             else:

@@ -43,7 +43,7 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.links import Link
 from censored_gp.model.compilation import keep_compiled_programs
 from censored_gp.model.inducing import Inducing
-from censored_gp.model.lmc import LMC, Nugget
+from censored_gp.model.lmc import LMC, Nugget, Slopes
 from censored_gp.model.model import Model, Units
 
 FORMAT = "censored-gp model"
@@ -61,8 +61,8 @@ STALE = 3600
 """A draft that nobody has written to for these seconds is left over."""
 
 RECORDS = (
-    *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, LMC, Inducing),
-    *(DrawnPosterior, MixedPosterior, Posterior, Weights, Sites, FitResult),
+    *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, Slopes, LMC),
+    *(Inducing, DrawnPosterior, MixedPosterior, Posterior, Weights, Sites, FitResult),
 )
 """The classes that a fitted model consists of, beside kernels, likelihoods and links."""
 

@@ -62,6 +62,8 @@ class TrainingData:
         The rows of the training table; None if arrays were given.
     capacity : number or dict by output, optional
         The capacity, if that alone says which values of arrays are censored, and of any row.
+    own_inputs : tuple of tuples of int
+        Columns of the inputs that each output has of its own.
     """
 
     inputs: Matrix
@@ -72,6 +74,7 @@ class TrainingData:
     layout: Layout | None = None
     rows: Rows | None = None
     capacity: Any = None
+    own_inputs: tuple[tuple[int, ...], ...] = ()
 
     @property
     def times(self) -> Times | None:
@@ -137,6 +140,7 @@ def read_training(
     time: Any = None,
     inputs: Any = None,
     rounded: Any = None,
+    own_inputs: Any = None,
     **bounds: Any,
 ) -> TrainingData:
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
@@ -152,7 +156,7 @@ def read_training(
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
         layout, rows, table, observations = layouts.read_training(
-            X, outputs, by=by, time=time, inputs=inputs, **bounds
+            X, outputs, by=by, time=time, inputs=inputs, own_inputs=own_inputs, **bounds
         )
     with layouts.placed(layout, rows):
         matrix, columns = validated_inputs(model, table)
@@ -164,12 +168,23 @@ def read_training(
             observations = observations.rounded(rounded)
         observations = find_steps(observations, [f.support for f in likelihoods])
         seen = seen_by(likelihoods, observations, model.use_censoring)
+        own: tuple[tuple[int, ...], ...] = ()
+        if own_inputs is not None:
+            if model.engine != "natural":
+                raise ValueError(f'`own_inputs` needs engine="natural", got {model.engine!r}.')
+            names = (
+                layouts.own_of_each(own_inputs, observations.names)
+                if layout is None
+                else layout.own_columns
+            )
+            own = tuple(columns.indices(each, asked_by="`own_inputs`") for each in names)
     others = (bounds.get(name) for name in ("censored", "lower", "upper", "exposure"))
     capacity = bounds.get("capacity") if all(each is None for each in others) else None
     each = isinstance(capacity, list | tuple) and len(capacity) == observations.shape[1]
     lasting = isinstance(capacity, int | float | Mapping) or each
     capacity = capacity if lasting and layout is None else None
-    return TrainingData(matrix, columns, observations, likelihoods, seen, layout, rows, capacity)
+    parts = matrix, columns, observations, likelihoods, seen, layout, rows, capacity, own
+    return TrainingData(*parts)
 
 
 def seen_by(

@@ -41,7 +41,7 @@ from censored_gp.likelihoods.quadrature import grid
 from censored_gp.likelihoods.special.elementary import safe_sqrt
 from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, slices
 from censored_gp.model.inducing import InducingInputs
-from censored_gp.model.lmc import LMC
+from censored_gp.model.lmc import LMC, SLOPE_SPREAD
 
 NO_VARIANCE = 1e-20
 """A latent variance not above this counts as zero, as its derivative would be lost in rounding."""
@@ -263,8 +263,10 @@ class Problem(eqx.Module):
 
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""
-        rank = max((np.shape(a)[2] for a in lmc.mixing), default=0)
-        return rank * sum(len(z.mask) for z in self.inducing[role])
+        sizes = [len(z.mask) for z in self.inducing[role]]
+        ranks = [np.shape(a)[2] for q, a in enumerate(lmc.mixing) if q not in lmc.own]
+        own = sum(sizes[q] for q in lmc.own)
+        return max(ranks, default=0) * (sum(sizes) - own) + np.shape(lmc.mean)[1] * own
 
 
 class Evaluation(NamedTuple):
@@ -318,24 +320,33 @@ class RoleState:
         self,
         free: LMC,
         sites: Sites,
-        inducing: InducingInputs,
-        lookups: tuple[Lookup, ...],
-        stretches: list[slice],
+        problem: Problem,
+        role: str,
         jitter: float,
     ) -> None:
-        self.free, self.sites, self.lookups = free, sites, lookups
-        self.blocks = make_blocks(free, inducing, lookups[: len(free.kernels)], jitter)
+        self.free, self.sites, self.lookups = free, sites, problem.lookups[role]
+        self.inputs, stretches = problem.inputs, problem.stretches
+        shared = self.lookups[: len(free.kernels)]
+        self.blocks = make_blocks(free, problem.inducing[role], shared, jitter)
         self.divergence, self.left_out = 0.0, 0.0
         kept = np.float64 if np.size(sites.linear) <= MOST_DOUBLE else np.float32
         self.target = Sites(*(allocate(np.shape(part), kept) for part in sites))
         if free.nugget is not None:
-            self.bumps = np.asarray(free.nugget.bumps(lookups[-1].inputs))
+            self.bumps = np.asarray(free.nugget.bumps(self.lookups[-1].inputs))
             self.nugget = np.einsum("nj,bdj->bnd", self.bumps, np.square(free.nugget.size))
             self.d_nugget = np.zeros_like(self.nugget)
             self.nugget_information = np.zeros_like(self.nugget)
+        if free.slopes is not None:
+            size, squares = np.asarray(free.slopes.size), np.zeros(np.shape(free.slopes.size))
+            for rows in stretches:
+                squares += np.sum(free.slopes.inputs(self.inputs[rows]) ** 2, axis=0)
+            prior = squares / (len(self.inputs) * SLOPE_SPREAD**2)
+            self.divergence += 0.5 * float(np.sum(prior * size**2))
+            self.d_slopes = -prior * size
+            self.slope_information = prior[..., None] * np.eye(size.shape[2])
         for rows in stretches:
             for b, block in enumerate(self.blocks):
-                block.add(*self._sites(b, rows)[1], rows)
+                block.add(*self._sites(b, rows)[1].shifted(self._offset(b, rows)), rows)
         self.divergence += sum(block.solve() for block in self.blocks)
 
     @property
@@ -351,13 +362,17 @@ class RoleState:
         nugget = self.nugget[b, self.lookups[-1].index[rows]]
         return sites, sites.marginal(nugget), nugget
 
+    def _offset(self, b: int, rows: slice) -> Float[np.ndarray, "n D"] | float:
+        """Return the effects of the inputs that outputs have of their own."""
+        return 0.0 if self.free.slopes is None else self.free.offset(self.inputs[rows])[b]
+
     def marginals(self, rows: slice) -> list[RowMoments]:
         """Return the moments of f and gamma at some rows, block by block; add to the divergence."""
         found = []
         for b, block in enumerate(self.blocks):
             sites, sites_of_f, nugget = self._sites(b, rows)
             mean, variance, rest, share = block.marginals(rows)
-            f = gamma = Moments(mean, variance)
+            f = gamma = Moments(mean + self._offset(b, rows), variance)
             self.left_out = max(self.left_out, share)
             if nugget is not None:
                 gamma = sites.with_nugget(f, nugget)
@@ -372,7 +387,12 @@ class RoleState:
         for b, (block, own) in enumerate(zip(self.blocks, moments, strict=True)):
             linear, precision = own.sites_of_f
             residual = linear - precision * own.f.mean
-            block.collect(rows, residual, own.sites_of_f, d_variance[b])
+            shifted = own.sites_of_f.shifted(self._offset(b, rows))
+            block.collect(rows, residual, shifted, d_variance[b])
+            if self.free.slopes is not None:
+                x = self.free.slopes.inputs(self.inputs[rows])[:, b]
+                self.d_slopes[b] += np.einsum("nd,ndk->dk", residual, x)
+                self.slope_information[b] += np.einsum("nd,ndk,ndl->dkl", precision, x, x)
             if self.free.nugget is not None:
                 slope, information = own.sites_of_f.nugget_slope(own.f)
                 index, size = self.lookups[-1].index[rows], self.nugget.shape[1]
@@ -400,10 +420,12 @@ class RoleState:
                 2.0 * np.asarray(nugget.size) * np.einsum("bnd,nj->bdj", self.d_nugget, self.bumps)
             )
             nugget = dataclasses.replace(nugget, size=size)
+        slopes = self.free.slopes
+        if slopes is not None:
+            slopes = dataclasses.replace(slopes, size=self.d_slopes)
         d_mixing = tuple(map(np.stack, zip(*mixing, strict=True)))
-        return dataclasses.replace(
-            self.free, kernels=tuple(d_kernels), mixing=d_mixing, mean=np.stack(mean), nugget=nugget
-        )
+        parts = {"mixing": d_mixing, "mean": np.stack(mean), "nugget": nugget, "slopes": slopes}
+        return dataclasses.replace(self.free, kernels=tuple(d_kernels), **parts)
 
 
 def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: float) -> Evaluation:
@@ -414,9 +436,7 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: flo
     """
     stretches = problem.stretches
     states = {
-        role: RoleState(
-            lmc, sites[role], problem.inducing[role], problem.lookups[role], stretches, jitter
-        )
+        role: RoleState(lmc, sites[role], problem, role, jitter)
         for role, lmc in free.items()
         if lmc.varies
     }

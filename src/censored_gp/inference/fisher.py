@@ -82,9 +82,12 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
                 found.append(
                     (places[role].nugget.size[b, d], rows @ state.bumps * np.outer(size, size))
                 )
+        if (slopes := free[role].slopes) is not None:
+            for b, d in np.ndindex(slopes.size.shape[:2]):
+                found.append((places[role].slopes.size[b, d], state.slope_information[b, d]))
         for b, block in enumerate(state.blocks):
             place = jax.tree.map(lambda at, b=b: at[b], places[role])
-            many = len(block.mean) > MOST_BY_OUTPUT
+            many = len(block.mean) > MOST_BY_OUTPUT or block.own
             found += _of_many(block, place) if many else [_of_few(block, place)]
     return found
 
@@ -191,11 +194,15 @@ def _of_many(block: Block, place: LMC) -> Information:
         index = np.concatenate([*latent, place.mean[d, None]])
         ends = np.cumsum([0, *map(len, latent)])
         matrix = np.zeros((len(index), len(index)))
+        # Of functions that outputs have of their own, this output's.
+        functions = [[d] if q in block.own else slice(None) for q in range(len(latent))]
         for pair, second in zip(block.pairs, block.sum_luu, strict=True):
             rows, columns = (slice(ends[q], ends[q + 1]) for q in (pair.q, pair.p))
-            matrix[rows, columns] = second[d]
-            matrix[columns, rows] = second[d].T
-        matrix[-1, :-1] = matrix[:-1, -1] = np.concatenate([first[d] for first in block.sum_lu])
+            own = second[d][functions[pair.q]][:, functions[pair.p]]
+            matrix[rows, columns] = own
+            matrix[columns, rows] = own.T
+        firsts = [first[d][f] for first, f in zip(block.sum_lu, functions, strict=True)]
+        matrix[-1, :-1] = matrix[:-1, -1] = np.concatenate(firsts)
         matrix[-1, -1] = block.sum_precision[d]
         found.append((index, matrix))
     return found
@@ -207,11 +214,11 @@ def _of_kernels(block: Block) -> Matrix:
     For hyper-parameters i of kernel q and j of kernel p it is tr(A_i A_j) + tr(B_ij (I - C)), with
     sums over the columns of p and q alone.
     """
-    covariance, order = block.weights.covariance, block.rank * block.size
-    rest = np.eye(order) - covariance
+    covariance = block.weights.covariance
+    rest = np.eye(block.order) - covariance
     own = [(q, slope) for q, features in enumerate(block.features) for slope in _slopes(features)]
-    columns = block.places
-    inward = [np.zeros((order, len(columns[q]))) for q, _ in own]
+    columns = [place.ravel() for place in block.places]
+    inward = [np.zeros((block.order, len(columns[q]))) for q, _ in own]
     for (q, slope), total in zip(own, inward, strict=True):
         for p, features in enumerate(block.features):
             total[columns[p]] = block.gram(p, q, features.phi, slope)

@@ -181,7 +181,8 @@ def principal_directions(
             within = np.ix_(levels, levels)
             precision[within] = 0.5 * (precision[within] + precision[within].T)
     values, vectors = np.linalg.eigh(precision)
-    least = 0.5 * np.diagonal(prior).min()
+    # The prior of slopes is a part of the bound.
+    least = 0.5 * np.diagonal(prior)[np.diagonal(prior) > 0.0].min()
     precision = (vectors * np.maximum(values, least)) @ vectors.T
     values, vectors = np.linalg.eigh(precision + across.T @ across / CERTAIN**2)
     kept = values < 0.5 * CERTAIN**-2.0

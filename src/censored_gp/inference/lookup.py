@@ -146,7 +146,7 @@ class Pair:
         self.q, self.p, self.diagonal = q, p, q == p
         self.index = block.index[q], block.index[p]
         self.left, self.right = block.features[q].phi, block.features[p].phi
-        self.places = np.ix_(block.places[q], block.places[p])
+        self.places = np.ix_(block.places[q].ravel(), block.places[p].ravel())
         products = np.einsum("di,dk->dik", block.mixing[q], block.mixing[p])
         channels = int(np.prod(products.shape[1:]))
         self.products = None if block.by_output else products.reshape(-1, channels)
@@ -266,17 +266,27 @@ class Block:
         mixing: list[Float[np.ndarray, "D R"]],
         mean: Float[np.ndarray, "D"],
         lookups: Sequence[Lookup],
+        own: Sequence[int] = (),
     ) -> None:
-        self.features, self.mixing, self.mean = features, mixing, mean
+        self.features, self.mixing, self.mean, self.own = features, mixing, mean, own
         self.inputs, self.index = zip(*lookups, strict=True)
-        self.rank = max(a.shape[1] for a in mixing)
-        ends = np.cumsum([0, *(f.phi.shape[1] for f in features)])
+        self.rank = max((a.shape[1] for q, a in enumerate(mixing) if q not in own), default=0)
+        sizes = [0 if q in own else f.phi.shape[1] for q, f in enumerate(features)]
+        ends = np.cumsum([0, *sizes])
         self.columns = [slice(a, b) for a, b in pairwise(ends)]
         self.size, outputs = int(ends[-1]), len(mean)
-        every = np.arange(self.rank * self.size).reshape(self.rank, self.size)
-        pairs = zip(mixing, self.columns, strict=True)
-        self.places = [every[: a.shape[1], columns].ravel() for a, columns in pairs]
-        self.by_output = outputs <= max(MOST_BY_OUTPUT, self.rank**2)
+        self.order = self.rank * self.size
+        shared = np.arange(self.order).reshape(self.rank, self.size)
+        self.places: list[Int[np.ndarray, "R M"]] = []
+        """Which of the weights belong to each kernel; those of outputs' own functions are last."""
+        for q, (a, f) in enumerate(zip(mixing, features, strict=True)):
+            place = shared[: a.shape[1], self.columns[q]]
+            if q in own:
+                shape = outputs, f.phi.shape[1]
+                place = self.order + np.arange(np.prod(shape)).reshape(shape)
+                self.order += place.size
+            self.places.append(place)
+        self.by_output = bool(own) or outputs <= max(MOST_BY_OUTPUT, self.rank**2)
         kernels = range(len(features))
         self.pairs = [Pair(self, q, p) for q, p in combinations_with_replacement(kernels, 2)]
         self.variances = np.stack([np.sum(a**2, axis=1) for a in mixing])
@@ -304,47 +314,43 @@ class Block:
 
     def solve(self) -> float:
         """Compute q(v) = N(P^-1 b, P^-1); return KL(q(v) || N(0, I))."""
-        order = self.rank * self.size
-        precision = np.eye(order)
+        precision = np.eye(self.order)
         for pair in self.pairs:
             own = pair.by_rank(pair.grams)
             precision[pair.places] += own
             if not pair.diagonal:
                 precision.T[pair.places] += own
-        linear = np.zeros((self.rank, self.size))
-        for total, a, columns, features in zip(
-            self.linear, self.mixing, self.columns, self.features, strict=True
+        linear = np.zeros(self.order)
+        for total, a, place, features in zip(
+            self.linear, self.mixing, self.places, self.features, strict=True
         ):
-            by_rank = a.T @ total if self.by_output else total
-            linear[: len(by_rank), columns] = by_rank @ features.phi
+            linear[place] = (a.T @ total if self.by_output else total) @ features.phi
         factor, failed = POTRF(precision, lower=1)
         if failed:
             factor[:] = np.nan
         log_det = 2.0 * np.sum(np.log(np.diagonal(factor)))
         inverse, _ = POTRI(factor, lower=1)
         covariance = np.tril(inverse) + np.tril(inverse, -1).T
-        centre = covariance @ linear.ravel()
+        centre = covariance @ linear
         self.set_weights(Weights(centre, covariance))
-        return 0.5 * (np.trace(covariance) + centre @ centre - order + log_det)
+        return 0.5 * (np.trace(covariance) + centre @ centre - self.order + log_det)
 
     def set_weights(self, weights: Weights) -> None:
         """Prepare to look up moments under given q(v)."""
         self.weights = weights
         for pair in self.pairs:
             pair.prepare(np.asarray(weights.covariance))
-        by_rank = np.asarray(weights.mean).reshape(self.rank, self.size)
+        centre = np.asarray(weights.mean)
         self.functions = [
-            f.phi @ by_rank[: a.shape[1], columns].T
-            for f, a, columns in zip(self.features, self.mixing, self.columns, strict=True)
+            f.phi @ centre[place].T for f, place in zip(self.features, self.places, strict=True)
         ]
 
     def functions_of(self, weights: Float[np.ndarray, "S W"]) -> Float[np.ndarray, "S N D"]:
         """Return m + Psi v at all rows for given weights v."""
-        by_rank = weights.reshape(-1, self.rank, self.size)
         found = self.mean + np.zeros((len(weights), len(self.index[0]), 1))
-        parts = zip(self.features, self.mixing, self.columns, self.index, strict=True)
-        for features, a, columns, index in parts:
-            u = features.phi @ np.moveaxis(by_rank[:, : a.shape[1], columns], 1, 2)
+        parts = zip(self.features, self.mixing, self.places, self.index, strict=True)
+        for features, a, place, index in parts:
+            u = features.phi @ np.moveaxis(weights[:, place], 1, 2)
             found += (u @ a.T)[:, index]
         return found
 
@@ -419,7 +425,6 @@ class Block:
         dlog Z / dP = -(C + v v') / 2 and dlog Z / db = v, and of what the features leave out.
         """
         centre, covariance = self.weights
-        by_rank = centre.reshape(self.rank, self.size)
         second_moment = np.asarray(covariance + np.outer(centre, centre))
         if self.by_output:
             alone = [pair.sums for pair in self.pairs if pair.diagonal]
@@ -430,9 +435,9 @@ class Block:
             for f, a, own in zip(self.sum_hu, self.mixing, self.d_variances, strict=True)
         ]
         d_phi = []
-        for total, a, columns in zip(self.linear, self.mixing, self.columns, strict=True):
+        for total, a, place in zip(self.linear, self.mixing, self.places, strict=True):
             channels = total.T @ a if self.by_output else total.T
-            d_phi.append(channels @ by_rank[: a.shape[1], columns])
+            d_phi.append(channels @ centre[place])
         for at, pair in enumerate(self.pairs):
             own = pair.by_channel(second_moment)
             if self.by_output:
@@ -448,6 +453,7 @@ class Block:
             # The passes are over.
             pair.halves = pair.variances = []
         parts = zip(self.features, d_phi, self.d_rest, strict=True)
+        d_mixing = [np.diagonal(d)[:, None] if q in self.own else d for q, d in enumerate(d_mixing)]
         return [f.gradient(phi, rest) for f, phi, rest in parts], d_mixing, self.d_mean
 
 
@@ -460,7 +466,8 @@ def make_blocks(
         own = jax.tree.map(lambda leaf, b=b: leaf[b], free.kernels)
         parts = zip(own, inducing, lookups, strict=True)
         features = [Features(kernel, z, lookup.inputs, jitter) for kernel, z, lookup in parts]
-        found.append(Block(features, [np.asarray(a)[b] for a in free.mixing], mean, lookups))
+        mixing = [np.asarray(a)[b] for a in free.loadings]
+        found.append(Block(features, mixing, mean, lookups, free.own))
     return found
 
 

@@ -69,6 +69,12 @@ class Posterior(eqx.Module):
         nugget = self.model.priors[role].nugget
         return None if nugget is None else np.asarray(nugget.variance(inputs))
 
+    def _offset(self, role: str, inputs: Rows) -> Float[np.ndarray, "B N D"]:
+        """Return the effects of the inputs that outputs have of their own."""
+        lmc = self.model.priors[role]
+        blocks, outputs = np.shape(lmc.mean)
+        return np.broadcast_to(lmc.offset(np.asarray(inputs)), (blocks, len(inputs), outputs))
+
     def latent(self, inputs: Rows, sites: TrainingSites = None, cavity: bool = False) -> LatentPair:
         """Return means and variances of the latent parameters at the inputs.
 
@@ -84,10 +90,11 @@ class Posterior(eqx.Module):
             nugget, found = self._nugget(role, inputs), []
             alone = [cavity and self.model.likelihoods[d].nugget for d in lmc.outputs]
             leave_out = np.reshape(alone, np.shape(lmc.mean))
-            q = self.weights[role]
+            q, offset = self.weights[role], self._offset(role, inputs)
             for b, block in enumerate(self._blocks(role, inputs)):
                 block.set_weights(Weights(q.mean[b], q.covariance[b]))
                 centre, spread, rest, _ = block.marginals(slice(0, len(inputs)))
+                centre = centre + offset[b]
                 f = moments = Moments(centre, spread)
                 if nugget is not None and sites:
                     own = Sites(*(part[b] for part in sites[role]))
@@ -156,8 +163,9 @@ class Posterior(eqx.Module):
                 found[role] = np.broadcast_to(constant, (count, *constant.shape))
                 continue
             nugget, parts = self._nugget(role, inputs), []
+            offset = self._offset(role, inputs)
             for b, block in enumerate(self._blocks(role, inputs)):
-                drawn = block.functions_of(weights[role][:, b])
+                drawn = block.functions_of(weights[role][:, b]) + offset[b]
                 if nugget is not None:
                     gamma = Moments(drawn, nugget[b])
                     if sites:

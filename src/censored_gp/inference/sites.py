@@ -47,6 +47,12 @@ class Sites(NamedTuple):
         weight = 1.0 + nugget * self.precision
         return Sites(self.linear / weight, self.precision / weight)
 
+    def shifted(self, offset: ByBlock | float) -> Sites:
+        """Return the sites of f - offset; the number 0 stands for none."""
+        if np.ndim(offset) == 0:
+            return self
+        return Sites(self.linear - self.precision * offset, self.precision)
+
     def with_nugget(self, f: Moments, nugget: ByBlock) -> Moments:
         """Return moments of gamma = f + e at cells with these sites."""
         weight = 1.0 + nugget * self.precision

@@ -11,6 +11,11 @@ and each latent function is written in whitened weights over inducing inputs of 
 where e has the variance k_q(x, x) - |phi_q(x)|^2: zero, when Z_q holds every distinct value. The
 prior covariance of all outputs is that of Eq. (5), K = sum_q B_q (x) K_q with B_q = A_q A_q'.
 
+A latent function may also be each output's own: kernel q then has D functions, and A_q is diagonal.
+Products of a shop share the day's traffic, and each has a trend that no other has.
+
+The level m_d may depend on inputs that are the output's own, such as its price (`Slopes`).
+
 Means may have a nugget besides: noise of the latent value that no other row and no other output
 shares. Counts often scatter more than a Poisson allows, and a nugget of the log rate is the
 Poisson-lognormal model; without one a fit is overconfident.
@@ -31,6 +36,8 @@ from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, solve_lower
 
+SLOPE_SPREAD = 1.0
+"""Prior deviation of what an output's own input adds to its latent value."""
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
 
 
@@ -69,12 +76,38 @@ class Nugget(eqx.Module):
         return jnp.einsum("nj,bdj->bnd", self.bumps(inputs), jnp.square(jnp.asarray(self.size)))
 
 
+class Slopes(eqx.Module):
+    """Effects s_{d,k} x_{c(d,k)} of inputs that each output has of its own: the k-th of output d.
+
+    They have the prior N(0, `SLOPE_SPREAD`^2 / mean of x^2) and are fitted like the means.
+
+    Attributes
+    ----------
+    columns
+        c(d, k): the column of the inputs, for every output of the role and each of its K inputs.
+    """
+
+    size: Float[AnyArray, "B D K"]
+    columns: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def inputs(self, rows: Inputs) -> Float[AnyArray, "N B D K"]:
+        """Return the inputs of each output."""
+        return rows[:, np.reshape(self.columns, np.shape(self.size))]
+
+
 class LMC(eqx.Module):
     """One parameter role: kernels, coregionalization and means of its outputs.
 
     The outputs of the role stand in B blocks of D outputs. Coupled: one block. Uncoupled: a
     block for each output, with hyper-parameters of its own. Constant: no kernels at all.
     Every leaf is a hyper-parameter; those of the kernels are positive.
+
+    Attributes
+    ----------
+    mixing
+        Coefficients a_{d,q,i}; of a kernel in `own` those of each output's function, R = 1.
+    own
+        Kernels of which each output has a function of its own.
     """
 
     kernels: tuple[Kernel, ...]
@@ -82,6 +115,8 @@ class LMC(eqx.Module):
     mean: Float[AnyArray, "B D"]
     outputs: tuple[int, ...] = eqx.field(static=True)
     nugget: Nugget | None = None
+    slopes: Slopes | None = None
+    own: tuple[int, ...] = eqx.field(static=True, default=())
 
     @property
     def varies(self) -> bool:
@@ -92,10 +127,23 @@ class LMC(eqx.Module):
         """Return the means at so many rows, the outputs of all blocks side by side."""
         return self.mean.reshape(1, -1) + np.zeros((rows, 1))
 
+    def offset(self, inputs: Inputs) -> Float[AnyArray, "B N D"] | float:
+        """Return the effects of each output's own inputs."""
+        if self.slopes is None:
+            return 0.0
+        xp = np if isinstance(inputs, np.ndarray) else jnp
+        return xp.einsum("nbdk,bdk->bnd", self.slopes.inputs(inputs), self.slopes.size)
+
+    @property
+    def loadings(self) -> tuple[Float[AnyArray, "B D R"], ...]:
+        """The matrices A_q of Eq. (4), diagonal where outputs have functions of their own."""
+        identity = np.eye(np.shape(self.mean)[1])
+        return tuple(a * identity if q in self.own else a for q, a in enumerate(self.mixing))
+
     @property
     def coregionalization(self) -> tuple[Float[AnyArray, "B D D"], ...]:
         """The matrices B_q = A_q A_q' of Eq. (5)."""
-        return tuple(a @ a.swapaxes(1, 2) for a in self.mixing)
+        return tuple(a @ a.swapaxes(1, 2) for a in self.loadings)
 
     @property
     def variances(self) -> tuple[Float[AnyArray, "B D"], ...]:
@@ -178,8 +226,8 @@ def loadings(lmc: LMC, inducing: InducingInputs) -> Float[Array, "B D R M"]:
 
     Kernels of lower rank than the largest get zeros.
     """
-    rank = max(a.shape[2] for a in lmc.mixing)
-    wide = [jnp.pad(a, ((0, 0), (0, 0), (0, rank - a.shape[2]))) for a in lmc.mixing]
+    rank = max(a.shape[2] for a in lmc.loadings)
+    wide = [jnp.pad(a, ((0, 0), (0, 0), (0, rank - a.shape[2]))) for a in lmc.loadings]
     pairs = zip(wide, inducing, strict=True)
     return jnp.concatenate([jnp.repeat(a[..., None], len(z.mask), 3) for a, z in pairs], axis=3)
 
@@ -199,7 +247,7 @@ class Geometry(NamedTuple):
 
     phi: Float[Array, "B N M"]
     loading: Float[Array, "B D R M"]
-    mean: Float[Array, "B D"]
+    mean: Float[Array, "B #N D"]
     left_out: Float[Array, "B N D"]
     nugget: Float[Array, "B N D"] | None = None
 
@@ -208,7 +256,7 @@ class Geometry(NamedTuple):
         blocks, _, rank, size = self.loading.shape
         by_rank = weights.reshape(blocks, rank, size)
         drawn = jnp.einsum("bnm,bdrm,brm->bnd", self.phi, self.loading, by_rank)
-        return drawn + self.mean[:, None]
+        return drawn + self.mean
 
 
 def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar) -> Geometry:
@@ -234,7 +282,8 @@ def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar)
     phi, rest = of_blocks(lmc.kernels)
     left_out = jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
-    return Geometry(phi, loadings(lmc, inducing), jnp.asarray(lmc.mean), left_out, nugget)
+    mean = jnp.asarray(lmc.mean)[:, None] + lmc.offset(inputs)
+    return Geometry(phi, loadings(lmc, inducing), mean, left_out, nugget)
 
 
 def flat(by_block: Float[AnyArray, "B N D"]) -> Float[Array, "N O"]:

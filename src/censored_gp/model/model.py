@@ -36,6 +36,8 @@ Latent = dict[str, Any]
 MOST_LATENT = 3
 """A kernel has at most this many latent functions of up to ten outputs, where no rank was chosen;
 one more of up to a hundred, and so on."""
+MOST_OWN = 12
+"""A function that each output has of its own has at most this many inducing inputs."""
 MARGIN = 100.0
 """Half the lengthscales leave out at least this many times the variance, even for Matern 5/2."""
 
@@ -63,6 +65,12 @@ class Design:
         are outputs, at most `MOST_LATENT`, and one more with every power of ten outputs.
     nugget
         Cycle of the nuggets of means, for the families that ask for one; None: no nuggets.
+    own
+        Kernels of the means of which each output has a function of its own.
+    own_inputs
+        Columns of the inputs that each output has of its own, as many for every output.
+    panel
+        A design with such functions, to be tried as well.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -70,6 +78,9 @@ class Design:
     coupled: bool | Mapping[str, bool] = True
     rank: int | Mapping[str, int | Sequence[int]] | None = None
     nugget: Cycle | None = None
+    own: tuple[int, ...] = ()
+    own_inputs: tuple[tuple[int, ...], ...] = ()
+    panel: Design | None = None
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""
@@ -87,7 +98,8 @@ class Design:
                 f"kernel(s), got {each}."
             )
         most = MOST_LATENT + len(str(max(outputs - 1, 1))) - 1
-        return tuple(min(outputs, most if rank is None else rank) for rank in each)
+        ranks = [min(outputs, most if rank is None else rank) for rank in each]
+        return tuple(1 if role == "mean" and q in self.own else r for q, r in enumerate(ranks))
 
     @property
     def role_outputs(self) -> dict[str, tuple[int, ...]]:
@@ -152,7 +164,9 @@ def choose_inducing(
     tolerance, chosen = MARGIN * tolerance, {}
     for role, lmc in model.priors.items():
         halved = scale_lengthscales(jax.tree.map(lambda leaf: leaf.min(axis=0), lmc.kernels), 0.5)
-        points = (greedy_inducing(kernel, inputs, tolerance, most) for kernel in halved)
+        most_of = [min(most, MOST_OWN) if q in lmc.own else most for q in range(len(halved))]
+        pairs = zip(halved, most_of, strict=True)
+        points = (greedy_inducing(kernel, inputs, tolerance, m) for kernel, m in pairs)
         chosen[role] = tuple(map(Inducing.padded, points))
     return chosen
 

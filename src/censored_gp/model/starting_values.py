@@ -10,7 +10,7 @@ other than means get the simpler half of this. A fit may add one more kernel of 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -21,11 +21,11 @@ from censored_gp.data.errors import listed
 from censored_gp.data.inputs import Columns
 from censored_gp.data.time import spacing
 from censored_gp.kernels.base import Kernel
-from censored_gp.kernels.others import Periodic
+from censored_gp.kernels.others import Periodic, White
 from censored_gp.kernels.stationary import RBF
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import Rows
-from censored_gp.model.lmc import LMC, Nugget, in_blocks
+from censored_gp.model.lmc import LMC, Nugget, Slopes, in_blocks
 from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
 
 Table = Float[np.ndarray, "N D"]
@@ -47,6 +47,10 @@ LENGTHS_CARRIED = 2
 """Inducing inputs this many lengthscales of a fast kernel apart carry 5/6 of its variance."""
 FASTER = 4
 """A fast kernel is worth a try where the slow one is at least this many times as long."""
+FEW_OUTPUTS = 4
+"""Up to this many outputs can have latent functions of their own by the rank of the mixing."""
+MOST_TIMES = 256
+"""Effects of each time, which outputs share, are tried up to this many times."""
 MOST_BUMPS = 8
 """The nugget of a mean has at most this many bumps over its cycle."""
 LEAST_BUMPS = 3
@@ -61,13 +65,19 @@ NUGGET = 0.3
 """A nugget starts with this standard deviation, relative to that of the mean's latent function."""
 
 
-def default_kernels(columns: Columns, inputs: Rows, role: str) -> tuple[Kernel, ...]:
-    """Choose kernels and starting lengthscales from the training inputs alone."""
+def default_kernels(
+    columns: Columns, inputs: Rows, role: str, own: Collection[int] = ()
+) -> tuple[Kernel, ...]:
+    """Choose kernels and starting lengthscales from the training inputs alone.
+
+    Columns in `own` are inputs of one output alone, which kernels do not look at.
+    """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
     # The 0/1 columns of one input in words share a kernel.
-    others = [places for places in columns.groups.values() if not columns.is_time[places[0]]]
+    others = [p for p in columns.groups.values() if not columns.is_time[p[0]] and p[0] not in own]
     if not times:
-        return (RBF().resolve(columns).fill_lengthscales(inputs),)
+        every = [c for places in others for c in places] if own else None
+        return (RBF(columns=every).resolve(columns).fill_lengthscales(inputs),)
     chosen = [kernel for c in times for kernel in _time_kernels(c, inputs[:, c], role)]
     if role == "mean":
         chosen += [RBF(columns=c) for c in others if np.any(np.ptp(inputs[:, c], axis=0) > 0)]
@@ -155,28 +165,46 @@ def starting_model(design: Design, values: Table) -> Model:
         # The prior variance is divided evenly among the kernels.
         each = [spread[:, None] * factor / np.sqrt(len(kernels)) for factor in factors]
         mixing = tuple(a.reshape(blocks, len(outputs) // blocks, -1) for a in each)
-        nugget = _starting_nugget(design, outputs, spread, blocks) if role == "mean" else None
-        own = in_blocks(kernels, blocks), mixing, mean.reshape(blocks, -1)
-        priors[role] = LMC(*own, outputs, nugget)
+        priors[role] = LMC(in_blocks(kernels, blocks), mixing, mean.reshape(blocks, -1), outputs)
+        if role == "mean":
+            parts: dict[str, Any] = {"own": design.own if blocks == 1 else ()}
+            parts["nugget"] = _starting_nugget(design, outputs, spread, blocks)
+            if design.own_inputs:
+                columns = tuple(design.own_inputs[d] for d in outputs)
+                shape = blocks, len(outputs) // blocks, len(columns[0])
+                parts["slopes"] = Slopes(np.zeros(shape), columns)
+            priors[role] = dataclasses.replace(priors[role], **parts)
     return Model(priors, design.likelihoods)
 
 
 def starting_models(design: Design, values: Table) -> list[Model]:
-    """Return the starting model, preceded by one of rank one where observed cells are few.
+    """Return the starting model, preceded by simpler ones of which the evidence may prefer one.
 
-    Coefficients are point estimates, and many of them would follow the noise of few cells.
+    These are one of rank one where observed cells are few, as coefficients are point estimates and
+    many of them would follow the noise of few cells; and that of `Design.panel`.
     """
     model = starting_model(design, values)
     widest = max((a.shape[2] for lmc in model.priors.values() for a in lmc.mixing), default=0)
     enough = np.isfinite(values).sum() >= CELLS_IN_DOUBT * coefficients(model)
-    if design.rank is not None or widest < MOST_LATENT or enough:
-        return [model]
-    return [starting_model(dataclasses.replace(design, rank=1), values), model]
+    few = design.rank is None and widest >= MOST_LATENT and not enough
+    simpler = [dataclasses.replace(design, rank=1, panel=None)] if few else []
+    simpler += [] if design.panel is None else [design.panel]
+    # With functions of their own, outputs have no need for many shared ones.
+    last = [] if few and design.panel is not None else [model]
+    return [*(starting_model(each, values) for each in simpler), *last]
 
 
 def coefficients(model: Model) -> int:
-    """Return the degrees of freedom of the mixing: coefficients less rotations of each kernel."""
-    shapes = [np.shape(a) for lmc in model.priors.values() for a in lmc.mixing]
+    """Return the degrees of freedom of the mixing: coefficients less rotations of each kernel.
+
+    The size of an output's own function is a variance, and no more a coefficient than a nugget.
+    """
+    shapes = [
+        np.shape(a)
+        for lmc in model.priors.values()
+        for q, a in enumerate(lmc.mixing)
+        if q not in lmc.own
+    ]
     return sum(b * (outputs * rank - rank * (rank - 1) // 2) for b, outputs, rank in shapes)
 
 
@@ -227,9 +255,14 @@ def correlation_factor(
 
 
 def design_for(
-    settings: Mapping[str, Any], likelihoods: tuple[Likelihood, ...], columns: Columns, inputs: Rows
+    settings: Mapping[str, Any],
+    likelihoods: tuple[Likelihood, ...],
+    columns: Columns,
+    inputs: Rows,
+    own_inputs: tuple[tuple[int, ...], ...] = (),
 ) -> Design:
     """Return the design that an estimator's settings ask for, with all kernels in numbers."""
+    own = {column for each in own_inputs for column in each}
     # Columns that do not exist are refused in roles that are not used as well.
     for several in kernels_by_role(settings["kernels"], ROLES, heteroscedastic=True).values():
         for kernel in several or ():
@@ -237,7 +270,7 @@ def design_for(
     present = [p.role for likelihood in likelihoods for p in likelihood.parameters]
     wanted = kernels_by_role(settings["kernels"], present, settings["heteroscedastic"])
     kernels = {
-        role: default_kernels(columns, inputs, role)
+        role: default_kernels(columns, inputs, role, own)
         if given is None
         else tuple(k.resolve(columns).fill_lengthscales(inputs) for k in given)
         for role, given in wanted.items()
@@ -245,7 +278,27 @@ def design_for(
     # The other engines know no nuggets.
     alone = wanted.get("mean", ()) is None and settings["engine"] == "natural"
     nugget = default_nugget(columns, inputs) if alone else None
-    return Design(likelihoods, kernels, settings["coupled"], settings["rank"], nugget)
+    ranks, several = settings["rank"], len(likelihoods) > FEW_OUTPUTS
+    design = Design(likelihoods, kernels, settings["coupled"], ranks, nugget, (), own_inputs)
+    if not (alone and several and ranks is None and design.is_coupled("mean")):
+        return design
+    return dataclasses.replace(design, panel=_panel(design, columns, inputs))
+
+
+def _panel(design: Design, columns: Columns, inputs: Rows) -> Design | None:
+    """Return the design in which each output has a slow function of its own.
+
+    What outputs share has rank one; at each time there is a shared effect of that time alone.
+    """
+    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
+    every = enumerate(design.kernels["mean"])
+    slow = [q for q, k in every if isinstance(k, RBF) and k.columns[0] in times]
+    if not slow or len(np.unique(inputs[:, times[0]])) > MOST_TIMES:
+        return None
+    day = White(columns=times[0]).resolve(columns).fill_lengthscales(inputs)
+    kernels = design.kernels | {"mean": (*design.kernels["mean"], day)}
+    ranks = {"mean": [1] * len(kernels["mean"])}
+    return dataclasses.replace(design, kernels=kernels, rank=ranks, own=tuple(slow))
 
 
 def with_kernels(design: Design, kernels: Mapping[str, tuple[Kernel, ...]]) -> Design | None:
@@ -256,7 +309,8 @@ def with_kernels(design: Design, kernels: Mapping[str, tuple[Kernel, ...]]) -> D
     for role, own in design.kernels.items():
         if jax.tree.structure(own) != jax.tree.structure(kernels.get(role, ())[: len(own)]):
             return None
-    return dataclasses.replace(design, kernels={role: kernels[role] for role in design.kernels})
+    own = {role: kernels[role] for role in design.kernels}
+    return dataclasses.replace(design, kernels=own, panel=None)
 
 
 def kernels_by_role(

@@ -631,10 +631,8 @@ def _refit(model: Any, seen: Observations, held_out: Mask, start: Model | None =
             left = np.where(held_out, np.nan, values)
             # An output of which nothing is left must start somewhere.
             left = np.where(np.isnan(left).all(axis=0), values, left)
-            design = design_for(
-                vars(model), training.likelihoods, training.columns, training.inputs
-            )
-            models = starting_models(design, left)
+            data = training.likelihoods, training.columns, training.inputs, training.own_inputs
+            models = starting_models(design_for(vars(model), *data), left)
             task = make_task(model, training, models[-1], seen, held_out=held_out)
         else:
             models, task = [start], make_task(model, training, start, seen, held_out=held_out)

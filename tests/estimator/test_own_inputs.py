@@ -1,0 +1,66 @@
+"""Inputs that are one output's own, in long and wide tables and in arrays."""
+
+import numpy as np
+import pytest
+
+from censored_gp import MOCGP, load
+
+ROWS = 40
+RNG = np.random.default_rng(3)
+HOURS = np.arange(ROWS) * 1.0
+PRICES = RNG.normal(size=(ROWS, 2))
+SALES = np.sin(HOURS / 6)[:, None] + PRICES * [-1.0, 0.5] + 0.1 * RNG.normal(size=(ROWS, 2))
+WIDE = {
+    "hour": HOURS, "a": SALES[:, 0], "b": SALES[:, 1], "price a": PRICES[:, 0],
+    "price b": PRICES[:, 1],
+}  # fmt: skip
+LONG = {
+    "hour": np.repeat(HOURS, 2),
+    "shop": np.tile(["a", "b"], ROWS),
+    "sold": SALES.ravel(),
+    "price": PRICES.ravel(),
+}
+BY_OUTPUT = {"b": "price b", "a": ["price a"]}
+
+
+def new_model():
+    return MOCGP(hyperparameters="fixed", max_iterations=30)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return new_model().fit(WIDE, outputs=["a", "b"], time="hour", own_inputs=BY_OUTPUT)
+
+
+def test_slopes_are_learned(wide):
+    slopes = np.ravel(wide.posterior_.model.priors["mean"].slopes.size)
+    np.testing.assert_allclose(slopes * wide.units_.scale, [-1.0, 0.5], atol=0.1)
+
+
+def test_long_tables_and_arrays_give_the_same(wide):
+    long = new_model().fit(LONG, outputs="sold", by="shop", time="hour", own_inputs="price")
+    arrays = new_model().fit(np.column_stack([HOURS, PRICES]), SALES, own_inputs=[1, 2])
+    some = {name: column[10:16] for name, column in LONG.items()}
+    expected = wide.predict({name: column[5:8] for name, column in WIDE.items()})
+    found = np.reshape(long.predict(some)["sold"], (3, 2))
+    np.testing.assert_allclose(found, np.column_stack([expected["a"], expected["b"]]), atol=1e-4)
+    # Arrays of numbers have no time column, so that only the slopes are alike.
+    slopes = np.ravel(arrays.posterior_.model.priors["mean"].slopes.size)
+    np.testing.assert_allclose(slopes * arrays.units_.scale, [-1.0, 0.5], atol=0.15)
+
+
+def test_saved_models_keep_them(wide, tmp_path):
+    again = load(wide.save(tmp_path / "model.safetensors"))
+    for name in ("a", "b"):
+        np.testing.assert_array_equal(again.predict(WIDE)[name], wide.predict(WIDE)[name])
+
+
+@pytest.mark.parametrize("given", [["price a"], {"a": "price a"}, {"a": "x", "b": ["y", "z"]}])
+def test_every_output_has_as_many(given):
+    with pytest.raises(ValueError, match="as many columns for each"):
+        new_model().fit(WIDE, outputs=["a", "b"], time="hour", own_inputs=given)
+
+
+def test_other_engines_do_not_know_them():
+    with pytest.raises(ValueError, match='needs engine="natural"'):
+        MOCGP(engine="svi").fit(WIDE, outputs=["a", "b"], time="hour", own_inputs=BY_OUTPUT)
