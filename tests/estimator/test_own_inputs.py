@@ -1,4 +1,4 @@
-"""Inputs that are one output's own, in long and wide tables and in arrays."""
+"""Inputs that are one output's own, in long and wide tables and in arrays; and holidays."""
 
 import numpy as np
 import pytest
@@ -64,3 +64,19 @@ def test_every_output_has_as_many(given):
 def test_other_engines_do_not_know_them():
     with pytest.raises(ValueError, match='needs engine="natural"'):
         MOCGP(engine="svi").fit(WIDE, outputs=["a", "b"], time="hour", own_inputs=BY_OUTPUT)
+
+
+def test_holidays_are_an_input_of_fits_and_forecasts():
+    pytest.importorskip("holidays")
+    days = np.datetime64("2024-03-01") + np.arange(69)
+    closed = np.isin(days, np.array(["2024-03-28", "2024-03-29", "2024-04-01"], "datetime64[D]"))
+    table = {"day": days, "sold": 10.0 + 0.2 * RNG.normal(size=69) - 6.0 * closed}
+    model = new_model().fit(table, outputs="sold", time="day", holidays="DK")
+    assert model.columns_.names == ("day", "holiday")
+    # The first day ahead, 9 May 2024, is Ascension Day.
+    ahead = model.forecast(2)["sold"]
+    assert ahead[0] < 7.0 < 9.0 < ahead[1]
+    with pytest.raises(ValueError, match="must be a country"):
+        new_model().fit(table, outputs="sold", time="day", holidays="Atlantis")
+    with pytest.raises(ValueError, match="needs a time column"):
+        new_model().fit(WIDE, outputs="a", time="hour", holidays="DK")

@@ -27,19 +27,8 @@ from censored_gp.model.compilation import slices
 MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
 SAVED = (
-    *(
-        "outputs",
-        "time",
-        "inputs",
-        "own_inputs",
-        "by",
-        "only",
-        "censored",
-        "capacity",
-        "lower",
-        "upper",
-    ),
-    *("exposure", "side", "rounded", "likelihood", "model", "substitution"),
+    *("outputs", "time", "inputs", "own_inputs", "holidays", "by", "only", "censored", "capacity"),
+    *("lower", "upper", "exposure", "side", "rounded", "likelihood", "model", "substitution"),
 )
 """Options that a model file settles."""
 ROWS_AT_A_TIME = 2**16
@@ -259,6 +248,7 @@ def fit_arguments(given: FitOptions | FleetOptions, source: File) -> dict[str, A
         "time": given.time,
         "inputs": split_names(given.inputs, names) or None,
         "own_inputs": split_names(given.own_inputs, names) or None,
+        "holidays": given.holidays,
         "by": given.by,
         "side": str(given.side or "right"),
     }
@@ -272,7 +262,7 @@ def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], lis
             f"{path} was fitted to arrays, whose columns have no names to look for in a table. Fit "
             "a table with --outputs and --time or --inputs."
         )
-    same = ("time", "by", "censored", "capacity", "lower", "upper", "exposure", "side")
+    same = ("time", "holidays", "by", "censored", "capacity", "lower", "upper", "exposure", "side")
     arguments = {name: getattr(layout, name) for name in same}
     arguments["inputs"] = list(layout.inputs) or None
     own = layout.own_inputs if layout.long else map(list, layout.own_inputs)

@@ -99,6 +99,7 @@ class ModelOptions:
     time: Annotated[Text, option("NAME", "Time column.")] = None
     inputs: Annotated[Names, option("NAMES", "Other input columns, as x,y.")] = None
     own_inputs: Annotated[Names, OWN_INPUTS] = None
+    holidays: Annotated[Text, option("COUNTRY", "Public holidays as an input: DK, US-NY.")] = None
     by: Annotated[Text, BY] = None
     censored: Annotated[Names, CENSORED] = None
     capacity: Annotated[Names, CAPACITY] = None

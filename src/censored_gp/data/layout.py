@@ -29,12 +29,16 @@ from censored_gp.data.observations import (
     share_term,
 )
 from censored_gp.data.tables import Table, aware_times, from_arrow, to_arrow
-from censored_gp.data.time import occurrence, to_utc
+from censored_gp.data.time import is_holiday, occurrence, to_utc
 
 Whole = Int[np.ndarray, " K"]
 
 GIVEN = ("censored", "capacity", "lower", "upper", "exposure", "side")
 """Fields of a layout that say how far an output was seen."""
+
+
+HOLIDAY = "holiday"
+"""The name of the input that tells holidays."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Layout:
     time: str | None = None
     inputs: tuple[str, ...] = ()
     own_inputs: tuple[Any, ...] = ()
+    holidays: str | None = None
     by: str | None = None
     value: str | None = None
     censored: Any = None
@@ -147,6 +152,7 @@ def read_training(
     time: Any = None,
     inputs: Any = None,
     own_inputs: Any = None,
+    holidays: str | None = None,
     censored: Any = None,
     capacity: Any = None,
     lower: Any = None,
@@ -170,7 +176,7 @@ def read_training(
     lasting = {name: _lasting(each) for name, each in given.items()}
     with located(table):
         table = _with_times(table, time, by)
-        layout = Layout(names, time, others, backend=table.backend, **lasting)
+        layout = Layout(names, time, others, backend=table.backend, holidays=holidays, **lasting)
         if own_inputs is not None:
             own = _as_names(own_inputs) if by is not None else own_of_each(own_inputs, names)
             layout = dataclasses.replace(layout, own_inputs=own)
@@ -279,7 +285,7 @@ def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[st
     """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
     names = []
     for argument, given in arguments.items():
-        if argument in ("side", "rounded"):
+        if argument in ("side", "rounded", "holidays"):
             continue
         several = list(given.values()) if isinstance(given, Mapping) else given
         several = several if isinstance(several, list | tuple) else [several]
@@ -355,6 +361,11 @@ def _inputs(table: Table, layout: Layout) -> Table:
     made = {name: table.array(name, "Input") for name in (*layout.inputs, *own)}
     if layout.time is not None:
         made = {layout.time: table.with_times(layout.time).array(layout.time, "Time"), **made}
+    if layout.holidays is not None:
+        times = None if layout.time is None else from_arrow(made[layout.time], layout.time, "Time")
+        if times is None or not times.is_time:
+            raise DataError("needs a time column of dates or times.", argument="holidays")
+        made[HOLIDAY] = to_arrow(is_holiday(times.values, layout.holidays))
     return Table(pa.table(made), "pyarrow", table.file, table.file_rows)
 
 

@@ -69,6 +69,27 @@ CALENDAR: dict[str, Callable[[Times], tuple[Any, Any]]] = {
 themselves)."""
 
 
+def is_holiday(times: Times, country: str) -> Float[np.ndarray, " N"]:
+    """Return 1 for times of public holidays of a country, or of a part of one ("US-NY"), else 0.
+
+    >>> is_holiday(np.array(["2024-06-05T08", "2024-06-06T08"], "datetime64[h]"), "DK").tolist()
+    [1.0, 0.0]
+    """
+    try:
+        import holidays
+    except ImportError as error:
+        raise ImportError("holidays=... needs a library: install censored-gp[holidays].") from error
+    code, _, part = country.partition("-")
+    days = times.astype("datetime64[D]")
+    years = np.unique(days.astype("datetime64[Y]").astype(int) + 1970)
+    try:
+        known = holidays.country_holidays(code, part or None, years=years.tolist())
+    except NotImplementedError as error:
+        said = f'must be a country such as "DK", or a part of one as "US-NY", got {country!r}.'
+        raise DataError(said, argument="holidays") from error
+    return np.isin(days, np.array(list(known), "datetime64[D]")).astype(float)
+
+
 def zone_rules(zone: str) -> datetime.tzinfo:
     """Return the rules of a time zone: a named one, or a fixed offset from UTC.
 

@@ -220,6 +220,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         time: Any = None,
         inputs: Any = None,
         own_inputs: Any = None,
+        holidays: str | None = None,
         capacity: Any = None,
         lower: Any = None,
         upper: Any = None,
@@ -252,6 +253,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             outputs apart. `outputs` is then the one column of values.
         time, inputs : name; name or list of names, optional
             Columns that explain the outputs: text and categories may be among the inputs.
+        holidays : str, optional
+            A country ("DK") or a part of one ("US-NY") whose public holidays are an input named
+            "holiday", also of forecasts; needs `censored-gp[holidays]`.
         own_inputs : names or list of names, optional
             Numbers that explain one output alone, such as its price: of a long table names of
             columns. Otherwise columns of X for each output, in a list or a dict by output: a name
@@ -294,6 +298,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         chosen = settings.check_settings(self)
         data = training.read_training(
             self, X, y, outputs=outputs, by=by, time=time, inputs=inputs, own_inputs=own_inputs,
+            holidays=holidays,
             censored=censored, capacity=capacity, lower=lower, upper=upper, exposure=exposure,
             side=side, rounded=rounded,
         )  # fmt: skip

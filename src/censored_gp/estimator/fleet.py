@@ -51,7 +51,7 @@ KINDS = ("imputed", "lost_demand", "forecast", "summary")
 """The tables of a fleet: each is a folder of Parquet files, one for each batch."""
 COLUMNS = (
     *("time", "inputs", "censored", "capacity", "lower", "upper", "exposure", "side"),
-    *("rounded", "own_inputs"),
+    *("rounded", "own_inputs", "holidays"),
 )
 """Arguments of `CensoredGP.fit` about columns, beside `outputs` and `by`."""
 GROUP = "group"

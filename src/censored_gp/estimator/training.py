@@ -141,12 +141,13 @@ def read_training(
     inputs: Any = None,
     rounded: Any = None,
     own_inputs: Any = None,
+    holidays: str | None = None,
     **bounds: Any,
 ) -> TrainingData:
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
     layout = rows = None
     if outputs is None:
-        given = {"by": by, "time": time, "inputs": inputs}
+        given = {"by": by, "time": time, "inputs": inputs, "holidays": holidays}
         named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
@@ -156,7 +157,14 @@ def read_training(
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
         layout, rows, table, observations = layouts.read_training(
-            X, outputs, by=by, time=time, inputs=inputs, own_inputs=own_inputs, **bounds
+            X,
+            outputs,
+            by=by,
+            time=time,
+            inputs=inputs,
+            own_inputs=own_inputs,
+            holidays=holidays,
+            **bounds,
         )
     with layouts.placed(layout, rows):
         matrix, columns = validated_inputs(model, table)

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int, Shaped
 from censored_gp.data import time as clock
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_kind
+from censored_gp.data.layout import HOLIDAY
 from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
@@ -51,6 +52,10 @@ def forecast(
             matrix[:, column] = hours_since(wall, origin)
         elif column == c:
             matrix[:, column] = wall - origin
+    if model.layout_ is not None and model.layout_.holidays is not None:
+        place = columns.names.index(HOLIDAY)
+        days = clock.is_holiday(wall, model.layout_.holidays)
+        matrix[:, place] = days - float(columns.origin[place])
     if np.isnan(matrix).any():
         rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
         draw = scenarios if columns.is_time[c] else stretches
