@@ -135,7 +135,8 @@ def drawn_series(model: Any, probability: float, max_points: int) -> Series:
     kind = np.select([getattr(known, f"is_{name}") for name in CELL_KINDS], range(len(CELL_KINDS)))
     value = np.where(known.is_interval | known.is_right, known.lower, known.values())
     upper = np.where(known.is_interval, known.upper, np.nan)
-    within = np.clip(imputed, known.lower, known.upper)
+    seen = model.training_.seen.rows(rows)
+    within = np.clip(imputed, seen.lower, seen.upper)
     imputed = np.where(known.is_partial, imputed, within)
     cells = {"m": prediction.mean, "lo": low, "hi": high, "v": value, "u": upper, "e": imputed}
     at = x[rows].astype("datetime64[ms]").astype(np.int64) if axis.is_time else x[rows]
