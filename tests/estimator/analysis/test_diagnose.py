@@ -39,7 +39,9 @@ def found(model):
 
 
 def test_a_good_model_has_nothing_said_against_it(found):
-    assert found.verdict == found.warnings == ()
+    assert found.verdict == ()
+    (said,) = found.warnings
+    assert said.startswith("Output 'y' (0.5): nothing was seen beyond this capacity")
     assert str(found).startswith("Nothing speaks against")
     assert found.pit.deviation() == pytest.approx(found.scores["y"]["pit_deviation"])
     own, *simple = found.rows
@@ -99,6 +101,48 @@ def test_cells_are_censored_anew_as_the_real_ones_are(likelihood, flag, monkeypa
         )
     assert np.all(again.is_right[anew] if flag > 0 else again.is_left[anew])
     np.testing.assert_array_equal(again.lower[~anew], known.lower[~anew])
+
+
+def test_exact_counts_are_thinned_as_those_seen_for_a_part_of_their_period(monkeypatch):
+    rng = np.random.default_rng(0)
+    y, part = np.full(24 * 28, 400.0), np.where(np.arange(24 * 28) < 300, 0.25, 1.0)
+    part[:10] = 0.0
+    known = Observations.exact(np.where(part < 1, 100.0, y), exposure=part)
+    training = SimpleNamespace(
+        observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
+        likelihoods=(as_likelihood("poisson"),),
+    )  # fmt: skip
+    monkeypatch.setattr(diagnose, "_imputed_now", lambda _: y[:, None])
+    again = diagnose.censor_anew(SimpleNamespace(training_=training), known.is_exact, rng)
+    anew = (known.is_exact & ~again.is_exact)[:, 0]
+    seen = anew & (again.exposure[:, 0] > 0)
+    assert seen.sum() > 30
+    assert np.all(again.exposure[seen] == 0.25)
+    # A mean of binomial counts of 400 at 0.25, and five of its standard errors.
+    assert again.lower[seen].mean() == pytest.approx(100, abs=5 * np.sqrt(75 / seen.sum()))
+    mean, _ = diagnose.simple_estimates(
+        again, SimpleNamespace(times=training.times, inputs=np.zeros((len(y), 1)))
+    ).values()
+    np.testing.assert_allclose(mean[seen], 400, rtol=0.1)
+
+
+@pytest.mark.parametrize("flag", [1, -1])
+def test_what_is_exact_was_within_its_limit(flag, monkeypatch):
+    """Limits that hold for exact cells bound those censored anew from the other side."""
+    rng, y = np.random.default_rng(0), np.linspace(1, 9, 24 * 28)
+    limit = 7.0 if flag > 0 else 3.0
+    cut = flag * (y - limit) >= 0
+    known = Observations.from_flags(np.where(cut, limit, y), flag * cut.astype(int))
+    training = SimpleNamespace(
+        observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
+        likelihoods=(as_likelihood("gaussian"),),
+    )  # fmt: skip
+    monkeypatch.setattr(diagnose, "_imputed_now", lambda _: np.full(known.shape, limit + flag))
+    again = diagnose.censor_anew(SimpleNamespace(training_=training), known.is_exact, rng)
+    anew = known.is_exact & ~again.is_exact
+    near, far = (again.lower, again.upper) if flag > 0 else (again.upper, again.lower)
+    np.testing.assert_allclose(near[anew], known.lower[anew] - flag)
+    assert np.all(far[anew] == limit)
 
 
 def test_simple_methods_learn_from_exact_cells_and_keep_to_the_bounds():

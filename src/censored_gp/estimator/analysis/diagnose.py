@@ -65,6 +65,8 @@ MOST_ANEW = 0.2
 """At most this share of the exact cells of an output is censored anew."""
 MOST_ANEW_CELLS = 2000
 """At most this many cells of all outputs together are censored anew."""
+FEW_LIMITS = 5
+"""An output has at most so many detection limits, or they are not known of exact cells."""
 TOLERATED_BIAS = 0.1
 """Estimates of cells censored anew may be so far from the truth, in sum."""
 BEYOND = 2.0
@@ -82,6 +84,10 @@ MOST_NAMED = 5
 MOSTLY_CENSORED = (
     "most cells are censored. The level rests more on the model than on data: trust differences in "
     "time more than the level itself."
+)
+CAPACITY = (
+    "nothing was seen beyond this capacity. How far the truth goes beyond it rests on the "
+    "likelihood: compare several."
 )
 ALWAYS_CENSORED = (
     "these are censored every time. What is said of the values there rests on other times and on "
@@ -244,15 +250,13 @@ def censor_anew(model: Any, free: Mask, rng: np.random.Generator) -> Observation
     kind = model.distribution_at(training.inputs).mean if times is None else busyness(known, times)
     lower, upper, exposure = known.lower.copy(), known.upper.copy(), known.exposure.copy()
     most = MOST_ANEW_CELLS / int(whole.any(axis=0).sum())
+    capacity, seen = capacities(known), training.seen
     for d, likelihood in enumerate(training.likelihoods):
         y, left, support = known.lower[:, d], free[:, d].copy(), likelihood.support
         count = int(min(most, MOST_ANEW * left.sum(), whole[:, d].sum()))
-        # A limit that no exact value is beyond held for these, too: that much is known of them.
-        exact, bounds = y[known.is_exact[:, d]], known.values()[whole[:, d], d]
-        capacity = bounds.min(initial=np.inf) if known.is_right[whole[:, d], d].all() else np.inf
-        floor = bounds.max(initial=-np.inf) if known.is_left[whole[:, d], d].all() else -np.inf
-        capacity = capacity if np.all(exact <= capacity) else np.inf
-        floor = floor if np.all(exact >= floor) else -np.inf
+        # What is exact was within its own limit, where there are few: that much is known of it.
+        floors = np.unique(seen.upper[seen.is_left[:, d], d])
+        floors = np.append(-np.inf, floors if len(floors) <= FEW_LIMITS else [])
         for j in rng.permutation(np.flatnonzero(whole[:, d]))[:count]:
             for slot in levels:
                 same = slot == slot[j]
@@ -277,9 +281,16 @@ def censor_anew(model: Any, free: Mask, rng: np.random.Generator) -> Observation
             if support.discrete:
                 # As often up as down, but never beyond the truth.
                 ends = np.floor(ends + rng.uniform())
-            lower[i, d] = min(max(ends[0], floor), y[i])
-            upper[i, d] = max(min(ends[1], capacity), y[i])
+            lower[i, d] = min(max(ends[0], floors[floors <= y[i]].max()), y[i])
+            upper[i, d] = max(min(ends[1], capacity[d]), y[i])
     return dataclasses.replace(known, lower=lower, upper=upper, exposure=exposure)
+
+
+def capacities(known: Observations) -> Float[np.ndarray, " D"]:
+    """Return for each output the least lower bound if no exact value is beyond it, else inf."""
+    capacity = np.min(np.where(known.is_right, known.lower, np.inf), axis=0)
+    highest = np.max(np.where(known.is_exact, known.lower, -np.inf), axis=0)
+    return np.where(highest <= capacity, capacity, np.inf)
 
 
 def calendar_slots(times: Times | None, rows: int) -> list[Codes]:
@@ -385,7 +396,7 @@ def verdict_of(
         bias = own["ratio"] - 1
         size = np.abs(truth)
         noise = spread(off[THIS] - bias * size) / max(size.sum(), 1e-300)
-        if abs(bias) > max(TOLERATED_BIAS, noise):
+        if abs(bias) > TOLERATED_BIAS + noise:
             wrong = "overestimated" if bias > 0 else "underestimated"
             found.append(f"where the truth is known, it is {wrong} by {abs(bias):.0%}")
             why.append(
@@ -411,7 +422,8 @@ def verdict_of(
             f"Output {quoted(known.names[d])} is estimated at up to {top[d]:.4g}; no more than "
             f"{highest[d]:.4g} was ever recorded of it."
         )
-    right = known.is_right
+    # A capacity is reached on busy days, and does not depend on them.
+    right = known.is_right & np.isposinf(capacities(known))
     if times is not None and right.any() and np.all(known.lower[known.is_exact] >= 0):
         seen, usual = (np.where(right, cells, 0.0) for cells in _neighbours(known, times))
         busier, scale = seen.sum() / max(usual.sum(), 1e-300), max(usual.sum(), 1e-300)
@@ -443,17 +455,18 @@ def verdict_of(
     if known.falls_short.any():
         lost = ", ".join(f"{row['lost']:,.0f} by {name}" for name, row in total.items())
         lines.append(
-            f"Lost demand is {lost}. Simple methods look at exact cells only, which are the "
-            "quieter ones where flags go with demand: the truth may well be between."
+            f"Lost demand is {lost}. Where flags go with demand, exact cells are the quieter "
+            "ones: a test on them is then hard on this model, simple methods are too low, and the "
+            "truth is between."
         )
-    if right.any():
+    if known.is_right.any():
         lines.append(
             "If it is known for how long each output could be seen (minutes, a share of the "
             "period), pass it as exposure: that does not assume that limits are independent of "
             'demand. For counts that stopped at an unknown moment, pass exposure="unknown". Else '
             "report both readings, or take flagged cells for missing (NaN)."
         )
-    lines.append("More weeks of data, further inputs or another likelihood may help, too.")
+    lines.append("More data, further inputs or another likelihood may help, too.")
     return tuple(lines)
 
 
@@ -470,9 +483,12 @@ def warnings_of(model: Any, scores: Scores, level: float = LEVEL) -> tuple[str, 
             "known for or against the model. Some cells that were seen whole would tell."
         )
     discrete = any(k.support.discrete for k in model.training_.likelihoods)
-    return (*found, *_grouped(
-        (name, *said) for name in known.names for said in _of_row(scores[name], level, discrete)
-    ))  # fmt: skip
+    of_outputs = []
+    for name, capacity in zip(known.names, capacities(known), strict=True):
+        if np.isfinite(capacity) and model.use_censoring:
+            of_outputs.append((name, f"{capacity:.4g}", CAPACITY))
+        of_outputs += [(name, *said) for said in _of_row(scores[name], level, discrete)]
+    return (*found, *_grouped(of_outputs))
 
 
 def _grouped(found: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -520,8 +536,7 @@ def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[tuple[s
 def censoring_cautions(known: Observations, times: Times | None = None) -> list[str]:
     """Return sentences on outputs whose level is not identified by their data."""
     # Two bounds identify the level, and so does what was seen in a part of a period.
-    hidden = known.is_right | known.is_left
-    found = []
+    hidden, found = known.is_right | known.is_left, []
     for d, name in enumerate(known.names):
         seen = ~known.is_missing[:, d]
         share = float(hidden[seen, d].mean()) if seen.any() else 0.0
