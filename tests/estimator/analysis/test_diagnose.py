@@ -107,7 +107,7 @@ def test_exact_counts_are_thinned_as_those_seen_for_a_part_of_their_period(monke
     rng = np.random.default_rng(0)
     y, part = np.full(24 * 28, 400.0), np.where(np.arange(24 * 28) < 300, 0.25, 1.0)
     part[:10] = 0.0
-    known = Observations.exact(np.where(part < 1, 100.0, y), exposure=part)
+    known = Observations.exact(np.where(part < 1, 400 * part, y), exposure=part)
     training = SimpleNamespace(
         observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
         likelihoods=(as_likelihood("poisson"),),

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
 from censored_gp.data.errors import quoted
 from censored_gp.data.observations import Observations, widen_exact
@@ -210,7 +211,7 @@ def _imputed(
     rows, found = np.flatnonzero(cells.any(axis=1)), np.full(known.shape, np.nan)
     sites = {
         role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
-        for role, own in posterior.sites.items()
+        for role, own in (posterior.sites or {}).items()
     }
     given = Prediction(posterior, units, inputs[rows], known.names, seen.rows(rows), sites)
     within = np.clip(given.mean, known.lower[rows], known.upper[rows])
@@ -354,7 +355,9 @@ def simple_estimates(known: Observations, training: TrainingData) -> dict[str, C
         rows = weight[:, d] > 0
         own, rate = weight[rows, d], value[rows, d] / weight[rows, d]
         regressor = HistGradientBoostingRegressor(random_state=0, early_stopping=False)
-        boosted[:, d] = regressor.fit(matrix[rows], rate, own).predict(matrix)
+        # Threads that wait for each other cost more than they save on a busy machine.
+        with threadpool_limits(1):
+            boosted[:, d] = regressor.fit(matrix[rows], rate, own).predict(matrix)
     hourly = len(np.unique(levels[0])) > 7
     name = "mean" if times is None else f"{'hour' if hourly else 'day'}-of-week mean"
     rest = np.where(known.exposure == 0, 0.0, 1 - np.nan_to_num(known.exposure, nan=0.5))
@@ -664,8 +667,8 @@ def _refit(model: Any, seen: Observations, held_out: Mask, start: Model | None =
 
 
 def scored(
-    prediction: CrossPrediction, truth: Observations, level: float = LEVEL
-) -> dict[str, dict[str, float]]:
+    prediction: CrossPrediction | Prediction, truth: Observations, level: float = LEVEL
+) -> Scores:
     """Return scores by output, with a last row named "all".
 
     `cells` counts all cells that were scored, `exact` the exact ones. `nlpd` is the mean negative
