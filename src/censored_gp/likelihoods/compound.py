@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,6 +16,7 @@ from censored_gp.likelihoods.special.compound import (
     exp_curvature,
     log_compound_tails,
     log_jump_sum,
+    log_tilted_tails,
 )
 from censored_gp.likelihoods.special.elementary import Batch, Pair, log1mexp
 from censored_gp.likelihoods.special.interval import log_difference
@@ -96,16 +96,11 @@ class Tweedie(Likelihood):
 
     def log_tails(self, y: Batch, mean: Batch, dispersion: Batch, power: Batch) -> Pair:
         """Return both tails; P(Y <= 0) = exp(-rate)."""
-        return self._tails(0.0, y, mean, dispersion, power)
-
-    def _tails(self, order: Any, y: Batch, *theta: Batch) -> Pair:
-        """Return both tails of the law of a density times y^order."""
-        y, (rate, a, scale) = jnp.asarray(y, float), _jumps(*theta)
-        cdf, survival = log_compound_tails(rate, a, jnp.where(y > 0, y / scale, 1.0), order)
-        zero = jnp.where(jnp.asarray(order) > 0, -jnp.inf, -rate)
-        ends = (cdf, zero, -jnp.inf), (survival, log1mexp(jnp.minimum(zero, -1e-300)), 0.0)
-        lower, upper = (jnp.where(y > 0, a, jnp.where(y < 0, c, b)) for a, b, c in ends)
-        return lower, upper
+        y, (rate, a, scale) = jnp.asarray(y, float), _jumps(mean, dispersion, power)
+        cdf, survival = log_compound_tails(rate, a, jnp.where(y > 0, y / scale, 1.0))
+        zero = jnp.minimum(-rate, -1e-300)
+        lower = jnp.where(y > 0, cdf, jnp.where(y < 0, -jnp.inf, zero))
+        return lower, jnp.where(y > 0, survival, jnp.where(y < 0, 0.0, log1mexp(zero)))
 
     def mean(self, mean: Batch, dispersion: Batch, power: Batch) -> Batch:
         """Return the mean."""
@@ -118,12 +113,17 @@ class Tweedie(Likelihood):
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds, from the tails of the density times y and y^2."""
         lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
-        order = jnp.arange(3.0).reshape((-1,) + (1,) * lower.ndim)
-        law = SimpleNamespace(
-            support=self.support, log_tails=lambda *args: self._tails(order, *args)
-        )
-        tails = bound_tails(law, *(jnp.stack([b] * 3) for b in (lower, upper)), theta)
-        masses, mean = [*log_difference(*tails)], jnp.asarray(theta[0])
+        order = jnp.arange(1.0, 3.0).reshape((-1,) + (1,) * lower.ndim)
+
+        def tilted(y: Batch, *theta: Batch) -> Pair:
+            rate, a, scale = _jumps(*theta)
+            cdf, survival = log_tilted_tails(order, rate, a, jnp.where(y > 0, y / scale, 1.0))
+            return jnp.where(y > 0, cdf, -jnp.inf), jnp.where(y > 0, survival, 0.0)
+
+        law = SimpleNamespace(support=self.support, log_tails=tilted)
+        ends = bound_tails(law, *(jnp.stack([b] * 2) for b in (lower, upper)), theta)
+        whole = log_difference(*bound_tails(self, lower, upper, theta))
+        masses, mean = [whole, *log_difference(*ends)], jnp.asarray(theta[0])
         raw = jnp.log(mean), jnp.log(mean**2 + self.variance(*theta))
         density, bounds = lambda y: self.log_density(y, *theta), (jnp.maximum(lower, 0.0), upper)
         return moments_by_powers(density, bounds, masses, raw)

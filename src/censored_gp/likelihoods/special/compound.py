@@ -9,12 +9,12 @@ point, to full relative precision however far out.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
-from jax.scipy.special import digamma
 from jaxtyping import Array, Bool
 
 from censored_gp.likelihoods.special.elementary import (
@@ -26,13 +26,23 @@ from censored_gp.likelihoods.special.elementary import (
     stirling_error,
 )
 
-TERMS = 1e-16
-"""A sum ends when its terms are below this part of the total."""
-MAXIMUM_STEPS = 2000
-SMOOTH = 40.0
-"""If no jump at all is less likely than exp(-this), the sum over their number may take strides."""
-STRIDE = 0.72
+NEGLIGIBLE = 1e-14
+"""A sum over the number of jumps ends when its terms are below this part of the total."""
+SMOOTH = 34.0
+"""If zero is less likely than exp(-this), the sum over the number of jumps may take strides."""
+STRIDE = 0.8
 """Its strides in standard deviations: the error of such a sum is exp(-2 pi^2 / STRIDE^2)."""
+DIGITS = 30.0
+"""The logarithm of one over the relative error of an integral."""
+FEW = 0.3
+"""Up to so many jumps on average, at the saddle point, zero is left out of the integral."""
+LEAST_PEAK = 4.0
+"""The integrand falls by exp(-this u^2) at least."""
+LEAST_GAP, NEAR = 1.0, 3.0
+"""How near a path comes to the pole, and up to where that is corrected, in standard deviations."""
+SHIFTS = (1.0, 2.0, 4.0, 6.0, 8.0)
+"""Where growth of the integrand off the path is looked at, in standard deviations."""
+MAXIMUM_STEPS = 2000
 
 
 def exp_curvature(x: Numbers) -> Batch:
@@ -52,13 +62,12 @@ def log_jump_sum(jumps: Numbers, shape: Numbers) -> Batch:
     P(j; n) = n^j e^-n / j! and K(c; x) = x^c e^-x / Gamma(c). With n the likeliest number of jumps
     given x, the density of Y is R e^-D / x, where D is half the deviance.
     """
-    jumps, shape = jnp.broadcast_arrays(jnp.asarray(jumps, float), jnp.asarray(shape, float))
-    return _log_jump_sum(jnp.maximum(jumps, 1e-290), shape)
+    return _log_jump_sum(jnp.maximum(jnp.asarray(jumps, float), 1e-290), jnp.asarray(shape, float))
 
 
 @jax.custom_jvp
 def _log_jump_sum(n: Batch, a: Batch) -> Batch:
-    return _jump_sums(n, a)[0]
+    return _jump_sums(n, a, False)[0]
 
 
 def _log_jump_sum_jvp(primals: tuple, tangents: tuple) -> Pair:
@@ -75,156 +84,175 @@ def _log_jump_sum_jvp(primals: tuple, tangents: tuple) -> Pair:
 _log_jump_sum.defjvp(_log_jump_sum_jvp, symbolic_zeros=True)
 
 
-def _jump_sums(n: Batch, a: Batch, in_shape: bool = False) -> tuple[Batch, Batch, Batch]:
+def _jump_sums(n: Batch, a: Batch, in_shape: bool) -> tuple[Batch, ...]:
     """Return log R, the mean of j - n under its terms, and d log R / da.
 
-    The terms are summed from the largest outwards. Where they are many they change slowly, and
-    strides of a part of their spread are as exact as a sum over every j.
+    The terms are exp[(1 + a) j E - e(j) - e(a j)] with E = log(n / j) - n / j + 1 and e the error
+    of Stirling's formula. The sum is over every j or, where that is long and smooth, in strides of
+    a part of its spread, which is as exact. The shape may be an array of fewer axes than n: what
+    depends on it alone is computed once.
     """
-    smooth = (1.0 + a) * n > SMOOTH
-    spread = jnp.sqrt(n / (1.0 + a))
-    stride = jnp.where(smooth, jnp.maximum(STRIDE * spread, 1.0), 1.0)
-    peak = jnp.where(stride > 1.0, n, jnp.maximum(jnp.round(n), 1.0))
+    stride = STRIDE * jnp.sqrt(n / (1.0 + a))
+    smooth = ((1.0 + a) * n > SMOOTH) & (stride > 1.0)
+    # Relative to about the largest term.
+    top = jnp.where(n < 1.0, (1.0 + a) * (jnp.log(n) - n + 1.0), 0.0)
+    nothing = (jnp.zeros(smooth.shape),) * 3
 
-    def log_term(j: Batch) -> Batch:
-        errors = stirling_error(1.0 / j) + stirling_error(1.0 / (a * j))
-        return (1.0 + a) * j * log_ratio_excess(n / j, (n - j) / j) - errors
+    def add(sums: tuple, j: Batch, n: Batch, drop: Batch) -> tuple[Batch, tuple]:
+        """Add the terms of j, given j E."""
 
-    def slope(j: Batch) -> Batch:
-        if not in_shape:
-            return jnp.zeros_like(j)
-        direct = j * log_ratio_excess(n / j, (n - j) / j)
-        return direct + j * (jnp.log(a * j) - digamma(a * j))
+        def error(a: Batch) -> Batch:
+            return stirling_error(1.0 / j) + stirling_error(1.0 / (a * j))
 
-    top = log_term(peak)
+        # digamma(a j) = log(a j) - 1 / (2 a j) + e'(a j).
+        errors, slope = jax.jvp(error, (a,), (jnp.ones_like(a),)) if in_shape else (error(a), 0.0)
+        term = jnp.exp((1.0 + a) * drop - top - errors)
+        each = term, term * (j - n), term * (drop + (0.5 / a - slope))
+        return term, tuple(s + new for s, new in zip(sums, each, strict=True))
 
-    def step(state: tuple) -> tuple:
+    def by_one(state: tuple) -> tuple:
+        j, _, sums = state
+        term, sums = add(sums, j, some, j * (log_some - (jnp.log(j) - 1.0)) - some)
+        return j + 1.0, (j < some) | (term > NEGLIGIBLE * sums[0]), sums
+
+    def by_strides(state: tuple) -> tuple:
         k, _, sums = state
-        new, sides = jnp.zeros_like(n), (peak - k * stride, peak + k * stride)
-        for j in sides:
-            possible = j > 0.5 * jnp.minimum(stride, 1.0)
-            j = jnp.where(possible, j, peak)
-            term = jnp.where(possible, jnp.exp(log_term(j) - top), 0.0)
-            sums = tuple(s + term * g for s, g in zip(sums, (1.0, j - n, slope(j)), strict=True))
-            new = new + term
-        return k + 1.0, new, sums
+        left, sums = beside(sums, -k)
+        right, sums = beside(sums, k)
+        return k + 1.0, left + right > NEGLIGIBLE * sums[0], sums
+
+    def beside(sums: tuple, k: Any) -> tuple[Batch, tuple]:
+        j = jnp.maximum(many + k * jnp.where(smooth, stride, 1.0), 1e-3 * many)
+        return add(sums, j, many, j * log_ratio_excess(many / j, (many - j) / j))
 
     def unfinished(state: tuple) -> Bool[Array, ""]:
-        k, new, sums = state
-        return (k < MAXIMUM_STEPS) & jnp.any(new > TERMS * sums[0])
+        return (state[0] < MAXIMUM_STEPS) & jnp.any(state[1])
 
-    first = jnp.ones_like(n), peak - n, slope(peak)
-    _, _, (total, excess, change) = lax.while_loop(unfinished, step, (1.0, first[0], first))
-    log_sum = top + jnp.log(stride * total) + 0.5 * jnp.log(a) - math.log(2.0 * math.pi)
-    return log_sum, excess / total, change / total
+    # The likeliest numbers, those of no use replaced by harmless ones.
+    some, many = jnp.where(smooth, 1.0, n), jnp.where(smooth, n, 100.0)
+    log_some = jnp.log(some)
+    singly = lax.while_loop(unfinished, by_one, (1.0, ~smooth, nothing))[2]
+    start = jax.tree.map(lambda s: jnp.where(smooth, s, 1.0), beside(nothing, 0.0)[1])
+    strides = lax.while_loop(unfinished, by_strides, (1.0, smooth, start))[2]
+    chosen = (jnp.where(smooth, b, a) for a, b in zip(singly, strides, strict=True))
+    total, excess, slope = chosen
+    width = jnp.where(smooth, stride, 1.0)
+    log_sum = top + jnp.log(width * total) + 0.5 * jnp.log(a) - math.log(2.0 * math.pi)
+    return log_sum, excess / total, slope / total
 
 
-def log_compound_tails(rate: Numbers, shape: Numbers, x: Numbers, order: Numbers = 0.0) -> Pair:
-    """Return (log P(Y <= x), log P(Y > x)) for x > 0.
+def log_compound_tails(rate: Numbers, shape: Numbers, x: Numbers) -> Pair:
+    """Return (log P(Y <= x), log P(Y > x)) for x > 0."""
+    every = (jnp.asarray(each, float) for each in (rate, shape, x))
+    rate, shape, x = jnp.broadcast_arrays(*every)
+    below, _, log_jumps = _path(rate, shape, x)
+    part = _log_part(rate, shape, x)
+    # Of few jumps the part is without the probability of zero.
+    few = below & (log_jumps < math.log(FEW))
+    zero, whole = -rate, log1mexp(-rate)
+    cdf = jnp.where(few, jnp.logaddexp(zero, part), part)
+    larger = few & (cdf > -0.7)
+    rest = whole + log1mexp(jnp.minimum(jnp.where(larger, part - whole, -1.0), -1e-300))
+    other = log1mexp(jnp.minimum(jnp.where(below, cdf, part), -1e-300))
+    survival = jnp.where(below, jnp.where(larger, rest, other), part)
+    last = log1mexp(jnp.minimum(jnp.where(larger, rest, -1.0), -1e-300))
+    return jnp.where(below, jnp.where(larger, last, cdf), other), survival
 
-    With an `order` m of 1 or 2 they are those of the law that has the density of Y times
-    x^m / E[Y^m], without derivatives.
+
+def log_tilted_tails(order: Numbers, rate: Numbers, shape: Numbers, x: Numbers) -> Pair:
+    """Return both log tails of the density of Y times x^order / E[Y^order], of order 1 or 2.
+
+    They have no derivatives.
     """
     every = (jnp.asarray(each, float) for each in (rate, shape, x, order))
-    rate, shape, x, order = jnp.broadcast_arrays(*every)
-    below, part = _is_below(rate, shape, x, order), _log_part(rate, shape, x, order)
-    # The probability of zero, and of all else.
-    zero = jnp.where(order > 0, -jnp.inf, -rate)
-    whole = jnp.where(order > 0, 0.0, log1mexp(-rate))
-    cdf = jnp.logaddexp(zero, part)
-    small = below & (cdf < -0.7)
-    rest = whole + log1mexp(jnp.minimum(jnp.where(below, part - whole, -1.0), -1e-300))
-    survival = jnp.where(below, jnp.where(small, log1mexp(jnp.where(small, cdf, -1.0)), rest), part)
-    return jnp.where(small, cdf, log1mexp(jnp.minimum(survival, -1e-300))), survival
-
-
-def _saddle(rate: Batch, a: Batch, x: Batch, order: Batch) -> Batch:
-    """Return x w at the saddle point, where w = 1 would be that of the mean."""
-    log_jumps = (jnp.log(rate) + a * jnp.log(x / a)) / (1.0 + a)
-    jumps = jnp.exp(jax.nn.softplus((1.0 + a) * log_jumps) / (1.0 + a))
-    return a * jumps + jnp.where(order > 0, a + order, 0.0)
-
-
-def _is_below(rate: Batch, a: Batch, x: Batch, order: Batch) -> Array:
-    """Return where the lower tail is computed and the upper one derived."""
-    return x < jnp.maximum(_saddle(rate, a, x, order), 1.5)
+    arguments = jnp.broadcast_arrays(*every)
+    below, part = _path(*arguments)[0], _integrals(*arguments)[0]
+    other = log1mexp(jnp.minimum(part, -1e-300))
+    return jnp.where(below, part, other), jnp.where(below, other, part)
 
 
 @jax.custom_jvp
-def _log_part(rate: Batch, a: Batch, x: Batch, order: Batch) -> Batch:
-    return _integrals(rate, a, x, order)[0]
+def _log_part(rate: Batch, a: Batch, x: Batch) -> Batch:
+    return _integrals(rate, a, x)[0]
 
 
 def _log_part_jvp(primals: tuple, tangents: tuple) -> Pair:
     value, *slopes = _integrals(*primals)
-    pairs = zip(slopes, tangents, strict=False)
-    return value, sum(
-        (s * t for s, t in pairs if not isinstance(t, SymbolicZero)), jnp.zeros_like(value)
+    given = (
+        s * t for s, t in zip(slopes, tangents, strict=True) if not isinstance(t, SymbolicZero)
     )
+    return value, sum(given, jnp.zeros_like(value))
 
 
 _log_part.defjvp(_log_part_jvp, symbolic_zeros=True)
 
 
-def _integrals(rate: Batch, a: Batch, x: Batch, order: Batch) -> tuple[Batch, ...]:
-    """Return the log of a tail, and its slopes in rate, shape and x.
+def _path(rate: Batch, a: Batch, x: Batch, order: Batch | None = None) -> tuple[Batch, ...]:
+    """Return where the lower tail is computed, x w0, and the log of rate w0^-a.
 
-    P(0 < Y <= x) = 1 / (2 pi i) int [exp(rate w^-a) - 1] exp(x w - rate - x) dw / (w - 1) on a
-    path that passes the pole w = 1 on its right; one that passes on its left has -P(Y > x). The
-    trapezoid rule on w = w0 (1 + i u)^2, with steps h of u, is corrected for the pole at u = i d,
-    by a part 1 / (exp(2 pi d / h) - 1) of its residue.
+    The path crosses the real line at w0, about the saddle point, but not too near to the pole.
     """
-    below, peak = _is_below(rate, a, x, order), _saddle(rate, a, x, order)
-    peak = jnp.maximum(peak, FLOOR)
-
-    def spread(peak: Batch) -> Batch:
-        jumps = rate * (x / peak) ** a
-        return 1.0 / jnp.sqrt(2.0 * peak + 2.0 * a + 2.0 * a * (2.0 * a + 1.0) * jumps)
-
-    gap = jnp.minimum(GAP * spread(peak), 0.3)
+    log_jumps = (jnp.log(rate) + a * jnp.log(x / a)) / (1.0 + a)
+    saddle = a * jnp.exp(jax.nn.softplus((1.0 + a) * log_jumps) / (1.0 + a))
+    saddle = saddle if order is None else saddle + a + order
+    below, peak = x < jnp.maximum(saddle, 1.5), jnp.maximum(saddle, LEAST_PEAK)
+    gap = jnp.minimum(LEAST_GAP * _spread(rate * (x / peak) ** a, a, peak), 0.3)
     beside = x / (1.0 - jnp.where(below, gap, -gap)) ** 2
     peak = jnp.where(below, jnp.maximum(peak, beside), jnp.minimum(peak, beside))
-    w = peak / x
-    log_w = jnp.log(w)
-    log_jumps = jnp.log(rate) - a * log_w
-    jumps = jnp.exp(log_jumps)
-    side = jnp.where(below, 1.0, -1.0)
-    # Up to this number of jumps exp(jumps) - 1 is computed as such, and relative to its size.
-    many, few = jumps > 30.0, jnp.clip(jumps, 1e-30, 30.0)
+    return below, peak, jnp.log(rate) + a * jnp.log(x / peak)
+
+
+def _spread(jumps: Batch, a: Batch, peak: Batch) -> Batch:
+    """Return the standard deviation, in u, of the integrand."""
+    return 1.0 / jnp.sqrt(2.0 * peak + 2.0 * a + 2.0 * a * (2.0 * a + 1.0) * jumps)
+
+
+def _integrals(
+    rate: Batch, a: Batch, x: Batch, order: Batch | None = None
+) -> tuple[Batch, Batch, Batch, Batch]:
+    """Return the log of a tail, and its slopes in rate, shape and x.
+
+    P(Y <= x) = 1 / (2 pi i) int exp(rate w^-a + x w - rate - x) dw / (w - 1) on a path that passes
+    the pole w = 1 on its right; one that passes on its left has -P(Y > x). Without zero it is
+    exp(rate w^-a) - 1. The trapezoid rule on w = w0 (1 + i u)^2, with steps h of u, is corrected
+    for the pole at u = i d by a part 1 / (exp(2 pi d / h) - 1) of the residue.
+    """
+    below, peak, log_jumps = _path(rate, a, x, order)
+    w, side = peak / x, jnp.where(below, 1.0, -1.0)
+    log_w, jumps = jnp.log(w), jnp.exp(log_jumps)
+    few = (jumps < FEW) & (order is None)
+    less, more = jnp.where(few, jumps, 0.0), jnp.where(few, 0.0, jumps)
+    spread = _spread(jumps, a, peak)
     # The error of steps h is exp(G(t) - 2 pi t / h) if the integrand grows by exp(G) to u = +-i t.
-    step = jnp.full_like(x, jnp.inf)
-    for sign in (-1.0, 1.0):
-        best = jnp.zeros_like(x)
-        for share in SHIFTS:
-            t = jnp.minimum(share * spread(peak), 0.85)
-            log_z = -2.0 * a * jnp.log1p(sign * t)
-            growth = jumps * jnp.expm1(log_z) + jnp.where(many, 0.0, log_z)
-            growth = growth + peak * sign * t * (2.0 + sign * t)
-            best = jnp.maximum(best, 2.0 * math.pi * t / (DIGITS + jnp.maximum(growth, 0.0)))
-        step = jnp.minimum(step, best)
-    size = jnp.where(many, 1.0, -jnp.expm1(-few))
-    log_size = jnp.where(jumps < 1e-20, log_jumps, jnp.log(size))
-    plain = order == 0
-    tilt = rate * a / w**a
-    log_size = jnp.where(
-        plain,
-        log_size,
-        -(a + 1.0) * log_w
-        - jnp.where(order == 1, 0.0, log_w + jnp.log((rate * a + a + 1.0) / (tilt + a + 1.0))),
-    )
+    t = jnp.stack([jnp.minimum(shift * spread, 0.85) for shift in SHIFTS])
+    shift = jnp.stack([-t, t])
+    log_z = -2.0 * a * jnp.log1p(shift)
+    growth = jumps * jnp.expm1(log_z) + jnp.where(few, log_z, 0.0) + peak * shift * (2.0 + shift)
+    steps = 2.0 * math.pi * t / (DIGITS + jnp.maximum(growth, 0.0))
+    step = jnp.min(jnp.max(steps, axis=1), axis=0)
+    tilt = rate * a * w**-a
 
     def terms(u: Batch) -> tuple[Batch, ...]:
-        root, log_root = 1.0 + 1j * u, 0.5 * jnp.log1p(u**2) + 1j * jnp.arctan(u)
+        root, log_root = lax.complex(jnp.ones_like(u), u), 0.5 * jnp.log1p(u**2)
+        log_root = lax.complex(log_root, jnp.arctan(u))
+        square = root * root
         z = jnp.exp(-2.0 * a * log_root)
-        grown = jnp.exp(jumps * (z - 1.0))
-        less = jnp.where(many, grown, jnp.expm1(few * z) * jnp.exp(-few)) / size
-        once, twice = grown * z / root**2, (tilt * z + a + 1.0) / (tilt + a + 1.0) / root**2
-        less = jnp.where(plain, less, jnp.where(order == 1, once, once * twice))
-        value = root * jnp.exp(peak * (root**2 - 1.0)) * side
-        pole = value / (w * root**2 - 1.0)
-        rise = pole * jnp.where(many, jumps, few) / size * z * grown
+        value = side * root * jnp.exp(peak * (square - 1.0) + more * (z - 1.0))
+        if order is None:
+            # (exp(q) - 1) / q at q = rate w^-a, where that is small.
+            q, series = less * z, jnp.zeros_like(z)
+            for k in reversed(range(11)):
+                series = 1.0 / math.factorial(k + 1) + q * series
+            rise = value * jnp.where(few, z * (1.0 + q * series), jumps * z)
+            value = value * jnp.where(few, z * series, 1.0)
+        else:
+            twice = (tilt * z + (a + 1.0)) / (tilt + (a + 1.0)) / square
+            value = value * z / square * jnp.where(order == 1, 1.0, twice)
+            rise = jnp.zeros_like(value)
+        pole = 1.0 / (w * square - 1.0)
+        rise = rise * pole
         slope = -rise * (log_w + 2.0 * log_root)
-        return tuple(jnp.real(each) for each in (pole * less, rise, slope, value * less))
+        return tuple(jnp.real(each) for each in (value * pole, rise, slope, value))
 
     def advance(state: tuple) -> tuple:
         k, sums = state
@@ -232,21 +260,23 @@ def _integrals(rate: Batch, a: Batch, x: Batch, order: Batch) -> tuple[Batch, ..
 
     def unfinished(state: tuple) -> Bool[Array, ""]:
         square = (state[0] * step) ** 2
-        left = jumps * jnp.expm1(-a * jnp.log1p(square)) - peak * square
-        return (state[0] < MAXIMUM_STEPS) & jnp.any(left > math.log(TERMS))
+        left = more * jnp.expm1(-a * jnp.log1p(square)) - peak * square
+        return (state[0] < MAXIMUM_STEPS) & jnp.any(left > -DIGITS)
 
     start = tuple(0.5 * term for term in terms(jnp.zeros_like(x)))
     total, rise, slope, value = lax.while_loop(unfinished, advance, (1.0, start))[1]
+    # rate (w0^-a - 1) + x (w0 - 1), less what was taken out of the integrand.
     log_scale = rate * (-a * log_w + (a * log_w) ** 2 * exp_curvature(-a * log_w))
     log_scale = log_scale + x * (log_w + log_w**2 * exp_curvature(log_w))
-    log_scale = log_scale + log_size + jnp.log(2.0 * w * step / math.pi)
+    log_scale = log_scale + jnp.where(few, log_jumps - jumps, 0.0)
+    log_scale = log_scale + jnp.log(2.0 * w * step / math.pi)
+    if order is not None:
+        second = jnp.log((rate * a + (a + 1.0)) / (tilt + (a + 1.0))) + log_w
+        log_scale = log_scale - (a + 1.0) * log_w - jnp.where(order == 1, 0.0, second)
     gap = jnp.abs(1.0 - 1.0 / jnp.sqrt(w))
-    near = gap < jnp.minimum(NEAR * spread(peak), 0.6)
+    near = gap < jnp.minimum(NEAR * spread, 0.6)
     part = jnp.exp(-jnp.where(near, log_scale, 0.0)) / jnp.expm1(2.0 * math.pi * gap / step)
     part = jnp.where(near, part, 0.0)
-    total = total - part * jnp.where(plain, -jnp.expm1(-rate), 1.0)
+    total = total - part * jnp.where(few, -jnp.expm1(-rate), 1.0)
     rise = rise - part * rate
     return log_scale + jnp.log(total), rise / total / rate - 1.0, slope / total, value / total
-
-
-GAP, FLOOR, NEAR, DIGITS, SHIFTS = 1.0, 4.0, 3.0, 33.0, (1.0, 2.0, 4.0, 6.0, 8.0)
