@@ -40,6 +40,7 @@ from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Progress, silent
 from censored_gp.inference.sites import Sites, TrainingSites
 from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_demand
+from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units, prior_draw
 from censored_gp.model.starting_values import design_for, starting_models, with_kernels
@@ -350,7 +351,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             report = dataclasses.replace(report, notes=(*report.notes, *notes))
             self.substitution_, self.substitution_error_ = shares, errors
             self.posterior_, self.units_, self.training_ = posterior, units, data
-            self.report_ = report = _in_own_units(_checked(report, posterior), units, recorded)
+            self.report_ = report = _in_own_units(
+                _checked(report, posterior), units, recorded, likelihoods
+            )
             self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
             warn(report.message, ConvergenceWarning)
@@ -893,13 +896,17 @@ def _checked(report: FitResult, posterior: Posterior) -> FitResult:
     return dataclasses.replace(report, status="diverged", message=said)
 
 
-def _in_own_units(report: FitResult, units: Units, seen: Observations) -> FitResult:
+def _in_own_units(
+    report: FitResult, units: Units, seen: Observations, likelihoods: tuple[Likelihood, ...]
+) -> FitResult:
     """Return the report with the bound in the outputs' own units.
 
-    An exact cell has log p(y) = log p(y in the unit of the model) - log(scale); probabilities of
-    intervals have no unit.
+    An exact cell has log p(y) = log p(y in the unit of the model) - log(scale); probabilities, of
+    intervals or of zeros, have no unit.
     """
-    change = float(np.sum((seen.lower == seen.upper) * np.log(units.scale)))
+    masses = [k.support.has_mass(seen.lower[:, d]) for d, k in enumerate(likelihoods)]
+    exact = (seen.lower == seen.upper) & ~np.stack(masses, axis=1)
+    change = float(np.sum(exact * np.log(units.scale)))
     trace = tuple(value - change for value in report.trace)
     return dataclasses.replace(report, elbo=report.elbo - change, trace=trace)
 

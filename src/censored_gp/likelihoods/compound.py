@@ -13,6 +13,7 @@ from jaxtyping import Array
 from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite
 from censored_gp.likelihoods.links import Link
 from censored_gp.likelihoods.special.compound import (
+    LEAST,
     exp_curvature,
     log_compound_tails,
     log_jump_sum,
@@ -59,13 +60,18 @@ class Tweedie(Likelihood):
     rescale = "scale"
     nugget = True
     additive = True
+    # As for a negative binomial.
+    product_nodes = 6
 
     def __init__(self, power: float | str | Link | None = None, **links: str | Link) -> None:
-        given = not (power is None or isinstance(power, str | Link))
-        self.power = float(power) if given else None  # pyright: ignore[reportArgumentType]
-        if given and not ONE_TO_TWO.contains(self.power):
-            raise ValueError(f"Tweedie: `power` must be {ONE_TO_TWO.describe()}, got {power!r}.")
-        super().__init__(**links, **({} if given or power is None else {"power": power}))
+        self.power = None if power is None or isinstance(power, str | Link) else float(power)
+        if self.power is not None:
+            if not ONE_TO_TWO.contains(np.asarray(self.power)):
+                found = f"{ONE_TO_TWO.describe()}, got {power!r}."
+                raise ValueError(f"Tweedie: `power` must be {found}")
+        elif isinstance(power, str | Link):
+            links["power"] = power
+        super().__init__(**links)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # pyright: ignore
@@ -87,7 +93,7 @@ class Tweedie(Likelihood):
         """
         y, b = jnp.asarray(y, float), 2.0 - jnp.asarray(power)
         rate, a, _ = _jumps(mean, dispersion, power)
-        positive = jnp.where(y > 0, y, 1.0)
+        positive = jnp.maximum(jnp.where(y > 0, y, 1.0), LEAST)
         log_jumps = b * jnp.log(positive) - jnp.log(dispersion * b)
         t = jnp.log(positive / mean)
         deviance = rate * a * t**2 * (exp_curvature(t) - b * exp_curvature(b * t))

@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
+JUST = 1e-300
+"""Zero less this is just below zero; nothing else is moved by it."""
+
 
 @dataclass(frozen=True)
 class Support:
@@ -67,7 +70,7 @@ class Support:
 
     def has_mass(self, y: Any) -> Any:
         """Return where y, a value of the support, has a probability rather than a density."""
-        return np.True_ if self.discrete else self.atom & (y == self.lower)
+        return (y == self.lower) & self.atom | self.discrete
 
     def excludes(self, lower: Any, upper: Any) -> tuple[Any, Any]:
         """Return where the lower, and where the upper bound excludes any value at all."""

@@ -29,6 +29,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
 from censored_gp.data.observations import Observations
+from censored_gp.likelihoods.support import JUST
 
 Cells: TypeAlias = Float[np.ndarray, "N D"]
 Mask: TypeAlias = Bool[np.ndarray, "N D"]
@@ -360,8 +361,9 @@ class PIT(NamedTuple):
 def pit(prediction: Any, truth: Truth) -> PIT:
     """Probability integral transform: the interval `[P(Y < lower), P(Y <= upper)]` per cell.
 
-    It is a point for an exact cell of a continuous output, `[F(y - 1), F(y)]` for a count and
-    `[P(Y < y), 1]` for a right-censored cell; NaN where nothing is known.
+    It is a point for an exact cell of a continuous output, `[F(y - 1), F(y)]` for a count,
+    `[0, F(0)]` for an amount of zero and `[P(Y < y), 1]` for a right-censored cell; NaN where
+    nothing is known.
 
     >>> found = model.predict_distribution([[2.5]])
     >>> pit(found, [[3.0]]).mid().round(2)
@@ -374,7 +376,7 @@ def pit(prediction: Any, truth: Truth) -> PIT:
         below = prediction.cdf(np.where(finite, y, prediction.mean))
         return np.where(known, np.where(finite, below, y > 0), np.nan)
 
-    return PIT(cdf(lower - np.asarray(prediction.discrete, float)), cdf(upper))
+    return PIT(cdf(lower - np.where(prediction.discrete, 1.0, JUST)), cdf(upper))
 
 
 def pit_histogram(pit: PIT, bins: int = 10) -> Float[np.ndarray, " B"]:

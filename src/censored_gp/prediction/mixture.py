@@ -91,9 +91,9 @@ class Mixture(eqx.Module):
         start, end = self.bounds
         low, high = jnp.maximum(lower, start), jnp.minimum(upper, end)
         empty = low > high
-        if not self.likelihood.support.discrete:
-            # Two intervals that only touch have a point in common, which has no mass.
-            empty |= (low == high) & (lower < upper) & (start < end)
+        # Two intervals that only touch have a point in common, which has no mass as a rule.
+        touching = (low == high) & (lower < upper) & (start < end)
+        empty |= touching & ~self.likelihood.support.has_mass(low)
         # An empty interval is replaced by a harmless one; its result is not used.
         low, high = jnp.where(empty, start, low), jnp.where(empty, end, high)
         # In one call, as tails take long to compile.

@@ -30,6 +30,7 @@ from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.sites import TrainingSites
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
+from censored_gp.likelihoods.support import JUST
 from censored_gp.model.compilation import (
     AnyArray,
     float64,
@@ -184,9 +185,10 @@ class Prediction:
         """Return the central interval that holds the true output with the given probability.
 
         Of continuous outputs its ends are the quantiles that leave out equally much on either side.
-        Of counts the lower end is that quantile, too. But ends count in full, so that less is left
-        out below than may be (of small counts, or at a bound, nothing at all); the upper end is
-        then the smallest with which the interval holds as much as it should.
+        Of counts, and of amounts that may be zero, the lower end is that quantile, too. But ends
+        count in full, so that less is left out below than may be (of small counts, or at a bound,
+        nothing at all); the upper end is then the smallest with which the interval holds as much as
+        it should.
 
         >>> low, high = model.predict_distribution([[2.5]]).interval(0.8)
         >>> low.round(1), high.round(1)
@@ -207,12 +209,15 @@ class Prediction:
     def _upper_end(self, probability: float) -> Cells:
         """Return the upper ends of central intervals."""
         level = np.full(self.shape, (1 + probability) / 2)
-        if self.discrete.any():
-            low = self._in_model_units(self.quantile((1 - probability) / 2) - 1.0)
+        supports = [likelihood.support for likelihood in self._likelihoods]
+        lumps = np.array([support.discrete or support.atom for support in supports])
+        if lumps.any():
+            step = np.where(self.discrete, 1.0, JUST)
+            low = self._in_model_units(self.quantile((1 - probability) / 2) - step)
             # Of exact cells, which are skipped, no level is used.
             log_below = self._evaluate(Mixture.log_cdf, low, skip_exact=True)[0]
             below = np.exp(np.minimum(log_below, 0.0))
-            level = np.where(self.discrete, np.minimum(probability + below, level), level)
+            level = np.where(lumps, np.minimum(probability + below, level), level)
         return self._quantile(level)
 
     def _keep(self, find: Callable[[float], Cells], level: float) -> Cells:
@@ -250,7 +255,10 @@ class Prediction:
         unknown = np.isnan(lower) | np.isnan(upper)
         low = np.where(unknown, -np.inf, self._in_model_units(lower))
         high = np.where(unknown, np.inf, self._in_model_units(upper))
-        per_unit = np.where(lower == upper, np.log(self._units.scale), 0.0)
+        masses = [k.support.has_mass(lower[:, d]) for d, k in enumerate(self._likelihoods)]
+        per_unit = np.where(
+            (lower == upper) & ~np.stack(masses, axis=1), np.log(self._units.scale), 0.0
+        )
         found = self._evaluate(Mixture.log_probability, low, high)[0]
         return np.where(unknown, np.nan, found - per_unit)
 

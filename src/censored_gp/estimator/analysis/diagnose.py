@@ -485,7 +485,7 @@ def warnings_of(model: Any, scores: Scores, level: float = LEVEL) -> tuple[str, 
             "No cell could be scored, as all were seen for a part of their period: nothing is "
             "known for or against the model. Some cells that were seen whole would tell."
         )
-    discrete = any(k.support.discrete for k in model.training_.likelihoods)
+    discrete = any(k.support.discrete or k.support.atom for k in model.training_.likelihoods)
     of_outputs = []
     for name, capacity in zip(known.names, capacities(known), strict=True):
         if np.isfinite(capacity) and model.use_censoring:

@@ -38,11 +38,13 @@ FEW = 0.3
 """Up to so many jumps on average, at the saddle point, zero is left out of the integral."""
 LEAST_PEAK = 4.0
 """The integrand falls by exp(-this u^2) at least."""
-LEAST_GAP, NEAR = 1.0, 3.0
-"""How near a path comes to the pole, and up to where that is corrected, in standard deviations."""
+LEAST_GAP = 1.0
+"""How near a path may come to the pole, in standard deviations of the integrand."""
 SHIFTS = (1.0, 2.0, 4.0, 6.0, 8.0)
 """Where growth of the integrand off the path is looked at, in standard deviations."""
 MAXIMUM_STEPS = 2000
+LEAST = 1e-290
+"""Smaller amounts are taken for this."""
 
 
 def exp_curvature(x: Numbers) -> Batch:
@@ -62,7 +64,7 @@ def log_jump_sum(jumps: Numbers, shape: Numbers) -> Batch:
     P(j; n) = n^j e^-n / j! and K(c; x) = x^c e^-x / Gamma(c). With n the likeliest number of jumps
     given x, the density of Y is R e^-D / x, where D is half the deviance.
     """
-    return _log_jump_sum(jnp.maximum(jnp.asarray(jumps, float), 1e-290), jnp.asarray(shape, float))
+    return _log_jump_sum(jnp.maximum(jnp.asarray(jumps, float), LEAST), jnp.asarray(shape, float))
 
 
 @jax.custom_jvp
@@ -145,6 +147,7 @@ def log_compound_tails(rate: Numbers, shape: Numbers, x: Numbers) -> Pair:
     """Return (log P(Y <= x), log P(Y > x)) for x > 0."""
     every = (jnp.asarray(each, float) for each in (rate, shape, x))
     rate, shape, x = jnp.broadcast_arrays(*every)
+    x = jnp.maximum(x, LEAST)
     below, _, log_jumps = _path(rate, shape, x)
     part = _log_part(rate, shape, x)
     # Of few jumps the part is without the probability of zero.
@@ -164,7 +167,7 @@ def log_tilted_tails(order: Numbers, rate: Numbers, shape: Numbers, x: Numbers) 
 
     They have no derivatives.
     """
-    every = (jnp.asarray(each, float) for each in (rate, shape, x, order))
+    every = (jnp.asarray(each, float) for each in (rate, shape, jnp.maximum(x, LEAST), order))
     arguments = jnp.broadcast_arrays(*every)
     below, part = _path(*arguments)[0], _integrals(*arguments)[0]
     other = log1mexp(jnp.minimum(part, -1e-300))
@@ -229,7 +232,11 @@ def _integrals(
     log_z = -2.0 * a * jnp.log1p(shift)
     growth = jumps * jnp.expm1(log_z) + jnp.where(few, log_z, 0.0) + peak * shift * (2.0 + shift)
     steps = 2.0 * math.pi * t / (DIGITS + jnp.maximum(growth, 0.0))
-    step = jnp.min(jnp.max(steps, axis=1), axis=0)
+    best = jnp.max(steps, axis=1)
+    step = jnp.min(best, axis=0)
+    # How far off the path, on the side of the pole, that error is the one.
+    towards = jnp.where(below, steps[0], steps[1])
+    reach = jnp.max(jnp.where(towards == jnp.where(below, best[0], best[1]), t, 0.0), axis=0)
     tilt = rate * a * w**-a
 
     def terms(u: Batch) -> tuple[Batch, ...]:
@@ -274,7 +281,7 @@ def _integrals(
         second = jnp.log((rate * a + (a + 1.0)) / (tilt + (a + 1.0))) + log_w
         log_scale = log_scale - (a + 1.0) * log_w - jnp.where(order == 1, 0.0, second)
     gap = jnp.abs(1.0 - 1.0 / jnp.sqrt(w))
-    near = gap < jnp.minimum(NEAR * spread, 0.6)
+    near = gap < reach
     part = jnp.exp(-jnp.where(near, log_scale, 0.0)) / jnp.expm1(2.0 * math.pi * gap / step)
     part = jnp.where(near, part, 0.0)
     total = total - part * jnp.where(few, -jnp.expm1(-rate), 1.0)
