@@ -14,7 +14,8 @@ LATENT = np.array([-30.0, -3.0, -1e-3, 0.0, 0.5, 4.0, 30.0])
 def test_inverse_undoes_the_link(name):
     link = as_link(name)
     # Next to one a number has fewer digits left than next to nought.
-    latent = {"logistic": LATENT[:-1], "exp_above_one": LATENT[1:]}.get(name, LATENT)
+    near_one = {"logistic": LATENT[:-1], "exp_above_one": LATENT[1:], "one_to_two": LATENT[1:-1]}
+    latent = near_one.get(name, LATENT)
     np.testing.assert_allclose(link.inverse(link(latent)), latent, rtol=1e-9, atol=1e-12)
 
 
