@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -118,7 +119,8 @@ class Tweedie(Likelihood):
 
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds, from the tails of the density times y and y^2."""
-        lower, upper, *theta = jnp.broadcast_arrays(lower, upper, *theta)
+        lower, upper, mean, dispersion, power = jnp.broadcast_arrays(lower, upper, *theta)
+        each = mean, dispersion, power
         order = jnp.arange(1.0, 3.0).reshape((-1,) + (1,) * lower.ndim)
 
         def tilted(y: Batch, *theta: Batch) -> Pair:
@@ -126,12 +128,12 @@ class Tweedie(Likelihood):
             cdf, survival = log_tilted_tails(order, rate, a, jnp.where(y > 0, y / scale, 1.0))
             return jnp.where(y > 0, cdf, -jnp.inf), jnp.where(y > 0, survival, 0.0)
 
-        law = SimpleNamespace(support=self.support, log_tails=tilted)
-        ends = bound_tails(law, *(jnp.stack([b] * 2) for b in (lower, upper)), theta)
-        whole = log_difference(*bound_tails(self, lower, upper, theta))
-        masses, mean = [whole, *log_difference(*ends)], jnp.asarray(theta[0])
-        raw = jnp.log(mean), jnp.log(mean**2 + self.variance(*theta))
-        density, bounds = lambda y: self.log_density(y, *theta), (jnp.maximum(lower, 0.0), upper)
+        law: Any = SimpleNamespace(support=self.support, log_tails=tilted)
+        ends = bound_tails(law, *(jnp.stack([b] * 2) for b in (lower, upper)), each)
+        whole = log_difference(*bound_tails(self, lower, upper, each))
+        masses, variance = [whole, *log_difference(*ends)], self.variance(*each)
+        raw = jnp.log(mean), jnp.log(mean**2 + variance)
+        density, bounds = lambda y: self.log_density(y, *each), (jnp.maximum(lower, 0.0), upper)
         return moments_by_powers(density, bounds, masses, raw)
 
     def sample(
