@@ -129,9 +129,11 @@ class Tweedie(Likelihood):
             return jnp.where(y > 0, cdf, -jnp.inf), jnp.where(y > 0, survival, 0.0)
 
         law: Any = SimpleNamespace(support=self.support, log_tails=tilted)
-        ends = bound_tails(law, *(jnp.stack([b] * 2) for b in (lower, upper)), each)
+        twice = (jnp.stack([lower, lower]), jnp.stack([upper, upper]))
+        ends = bound_tails(law, *twice, each)
         whole = log_difference(*bound_tails(self, lower, upper, each))
-        masses, variance = [whole, *log_difference(*ends)], self.variance(*each)
+        first, second = log_difference(*ends)
+        masses, variance = [whole, first, second], self.variance(*each)
         raw = jnp.log(mean), jnp.log(mean**2 + variance)
         density, bounds = lambda y: self.log_density(y, *each), (jnp.maximum(lower, 0.0), upper)
         return moments_by_powers(density, bounds, masses, raw)
