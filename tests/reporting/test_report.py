@@ -135,12 +135,13 @@ def test_settings_reproduce_the_fit(text):
 
 def test_rows_that_were_chosen_are_named():
     layout = Layout(("north", "south"), "time", by="station", value="n")
-    model = SimpleNamespace(layout_=layout, where_=(("store", "235"),))
-    code = content.code(model)
+    more = {"output_names_": (), "observations_": SimpleNamespace(step=np.zeros(0))}
+    code = content.code(SimpleNamespace(layout_=layout, where_=(("store", "235"),), **more))
     assert "'store' is '235'" in code
     assert "'station' is one of 'north', 'south'" in code
     assert "outputs='n'" in code
-    assert "rows in which" not in content.code(SimpleNamespace(layout_=Layout(("a",), "time")))
+    plain = SimpleNamespace(layout_=Layout(("a",), "time"), **more)
+    assert "rows in which" not in content.code(plain)
 
 
 def test_a_fit_that_did_not_converge_is_a_problem(model):
