@@ -865,7 +865,7 @@ def find_steps(observations: Observations, supports: Sequence[Support]) -> Obser
     family cannot produce has none either, unless it is stated.
     """
     steps = np.where([support.discrete for support in supports], 0.0, observations.step)
-    for d in np.flatnonzero(np.isnan(steps)):
+    for d in np.flatnonzero(np.isnan(steps)).tolist():
         exact, both = observations.is_exact[:, d], observations.is_interval[:, d]
         values, step = observations.lower[exact, d], step_of(observations.lower[exact, d])
         ends = np.append(observations.lower[both, d], observations.upper[both, d])

@@ -543,7 +543,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         rows = places
         sites = {
             role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
-            for role, own in self.posterior_.sites.items()
+            for role, own in (self.posterior_.sites or {}).items()
         }
         bounds, inputs = self.units_.apply(self.training_.seen.rows(rows)), self.training_.inputs
         return self.distribution_at(inputs[rows], bounds, sites)

@@ -362,9 +362,10 @@ class RoleState:
         nugget = self.nugget[b, self.lookups[-1].index[rows]]
         return sites, sites.marginal(nugget), nugget
 
-    def _offset(self, b: int, rows: slice) -> Float[np.ndarray, "n D"] | float:
+    def _offset(self, b: int, rows: slice) -> Any:
         """Return the effects of the inputs that outputs have of their own."""
-        return 0.0 if self.free.slopes is None else self.free.offset(self.inputs[rows])[b]
+        offset: Any = self.free.offset(self.inputs[rows])
+        return 0.0 if self.free.slopes is None else offset[b]
 
     def marginals(self, rows: slice) -> list[RowMoments]:
         """Return the moments of f and gamma at some rows, block by block; add to the divergence."""

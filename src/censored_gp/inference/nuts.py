@@ -291,9 +291,9 @@ def make_hyper(task: Task, posterior: MixedPosterior) -> Hyper:
         for priors in (task.model.priors, posterior.model.priors, posterior.priors)
     )
     spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), LEAST_DEVIATION), points)
-    roles = jax.tree.map(jnp.asarray, (mode, spread, start))
+    mode, spread, start = jax.tree.map(jnp.asarray, (mode, spread, start))
     where = jnp.asarray(task.inputs), jnp.asarray(posterior.jitter)
-    return Hyper(*roles, posterior.inducing, *where)
+    return Hyper(mode, spread, start, posterior.inducing, *where)
 
 
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:

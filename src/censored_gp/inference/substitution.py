@@ -186,7 +186,7 @@ def own_demand(records: Records, mean: Cells, variance: Cells, shares: Matrix) -
     """
     value, full, below = records
     found, spread = value.copy(), np.zeros_like(value)
-    excess, doubt = np.zeros((2, *value.shape))
+    excess, doubt = np.zeros_like(value), np.zeros_like(value)
     several, fills = full.sum(axis=1) > 1, np.zeros_like(shares)
     for sweep in range(SWEEPS + 1):
         # First without regard to each other.
@@ -194,10 +194,8 @@ def own_demand(records: Records, mean: Cells, variance: Cells, shares: Matrix) -
         for i in np.flatnonzero(full.any(axis=0)):
             at = full[:, i] & (several | (sweep < 2))
             others = np.arange(len(T)) != i
-            inflow, doubts = (
-                excess[at][:, others] @ T[others],
-                doubt[at][:, others] @ T[others] ** 2,
-            )
+            inflow = excess[at][:, others] @ T[others]
+            doubts = doubt[at][:, others] @ T[others] ** 2
             noise, gap = variance[at] + doubts, value[at] - mean[at] - inflow
             # Exact records of the row say exp(B e - A e^2 / 2) of the excess e.
             lead, s = (mean - value)[at, i, None], np.sqrt(variance)[at, i, None]
@@ -372,7 +370,7 @@ class Exchange:
                     lower=y[at],
                     upper=y[at],
                     exposure=w[at],
-                    likelihood=Measured(mean=links[0], scale=links[1]),
+                    likelihood=Measured(**dict(zip(("mean", "scale"), links, strict=True))),
                 )
             found.append(part)
         return tuple(found)
@@ -384,8 +382,7 @@ def _moments(state: State, role: str, sites: Sites | None) -> Moments:
     if sites is None:
         mean = free.constant(len(problem.inputs))
         return Moments(mean, np.zeros_like(mean))
-    own = problem.inducing[role], problem.lookups[role], problem.stretches, state.jitter
-    q = RoleState(free, sites, *own)
+    q = RoleState(free, sites, problem, role, state.jitter)
     parts = [
         np.concatenate([np.stack(own.gamma) for own in q.marginals(rows)], axis=2)
         for rows in problem.stretches

@@ -354,7 +354,8 @@ def simple_estimates(known: Observations, training: TrainingData) -> dict[str, C
     for d in np.flatnonzero(np.sum(weight > 0, axis=0) >= 2):
         rows = weight[:, d] > 0
         own, rate = weight[rows, d], value[rows, d] / weight[rows, d]
-        regressor = HistGradientBoostingRegressor(random_state=0, early_stopping=False)
+        regressor = HistGradientBoostingRegressor(random_state=0)
+        regressor.set_params(early_stopping=False)
         # Threads that wait for each other cost more than they save on a busy machine.
         with threadpool_limits(1):
             boosted[:, d] = regressor.fit(matrix[rows], rate, own).predict(matrix)
