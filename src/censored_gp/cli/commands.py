@@ -369,7 +369,7 @@ def diagnose(
     folds: Annotated[int, option("NUMBER", "Hold out one day in so many.", min=2)] = 5,
     output: OutputOption = None,
 ) -> Any:
-    """Tell whether estimates are to be trusted, beside simple methods.
+    """Tell whether estimates are to be trusted.
 
     Exact cells are censored anew, as the real ones are, and the model is fitted once more. On these
     cells the table has the sum of the estimates over the truth (ratio) and the mean absolute error,
