@@ -174,7 +174,11 @@ def read_training(
         likelihoods = likelihood_of_each(model.likelihood, observations.names)
         if rounded is not None:
             observations = observations.rounded(rounded)
-        observations = find_steps(observations, [f.support for f in likelihoods])
+        taken = observations
+        if not model.use_censoring:
+            taken = validation.ignore_censoring(observations, likelihoods)
+        steps = find_steps(taken, [f.support for f in likelihoods]).step
+        observations = dataclasses.replace(observations, step=steps)
         seen = seen_by(likelihoods, observations, model.use_censoring)
         own: tuple[tuple[int, ...], ...] = ()
         if own_inputs is not None:
