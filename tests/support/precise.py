@@ -225,11 +225,11 @@ CASES = {
         tweedie_density,
         tweedie_tails,
         [
-            ((4.0, 2.0, 1.5), [0.0, 1e-60, 0.1, 4.0, 100.0]),
+            ((4.0, 2.0, 1.5), [0.0, 1e-6, 0.1, 4.0, 100.0]),
             ((0.05, 3.0, 1.3), [0.0, 1.0]),
             ((2.0, 0.4, 1.1), [0.3, 2.1]),
             ((20.0, 0.8, 1.6), [1.0, 25.0]),
-            ((1.0, 1.5, 1.9), [1e-9, 10.0]),
+            ((1.0, 1.5, 1.9), [1e-6, 10.0]),
         ],
     ),
     "exponential": Case(
@@ -297,11 +297,10 @@ def intervals_at(family, theta, ys):
     one_sided = family == "paper_negative_binomial"  # its intervals are those of the other
     for i, y in enumerate(ys):
         widths = [1, 7, 40] if support.discrete else [1e-9 * (abs(y) or 1.0), 1e-3 * abs(y)]
-        widths = [] if support.atom and y == 0 else widths
         bounds = [(y, y), (y, INF), (-INF, y)]
-        bounds += (
-            [] if one_sided else [(y, end) for end in [y + w for w in widths] + ys[i + 1 : i + 2]]
-        )
+        # From an atom on, an interval is a lower tail.
+        if not one_sided and not (support.atom and y == 0):
+            bounds += [(y, end) for end in [y + w for w in widths] + ys[i + 1 : i + 2]]
         for lower, upper in bounds:
             if upper < support.upper or (upper == INF and lower > support.lower):
                 yield (float(lower), float(upper), *theta)

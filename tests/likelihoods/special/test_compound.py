@@ -60,6 +60,15 @@ def test_slopes_are_finite_at_zero_and_next_to_it():
         assert all(np.isfinite(each).all() for each in jax.tree.leaves(slopes(*theta)))
 
 
+def test_bounds_at_zero_include_its_probability():
+    """At least 0 says nothing, at most 0 is zero itself, and from 0 on is a lower tail."""
+    lower, upper = np.array([[0, np.inf], [-np.inf, 0], [0, 2], [-np.inf, 2], [0, 0]]).T
+    theta = (3.0, 1.5, 1.4)
+    found = quick(lambda *t: Tweedie().log_likelihood(lower, upper, *t))(*theta)
+    assert (found[0], found[1], found[2]) == (0.0, found[4], found[3])
+    assert found[4] == Tweedie().log_density(0.0, *theta)
+
+
 def test_a_part_of_the_period_and_the_rest_add_up():
     """The sum of independent parts of 0.3 and 0.7 has the mean, variance and zeros of the whole."""
     family, theta = Tweedie(), (3.0, 1.5, 1.4)
