@@ -259,8 +259,9 @@ def test_closed_forms_of_the_expected_log_density_are_the_quadrature():
     y, mean, variance = np.array([0.0, 1.0, 7.0]), np.array([-1.0, 0.3, 2.0]), [0.0, 0.2, 2.0]
     nodes, mass = (part[:, None] for part in gauss_hermite(60))
     found = []
-    for kind in FAMILIES.values():
-        family = kind()
+    # Other tests define families of their own.
+    built_in = (k for k in FAMILIES.values() if k.__module__.startswith("censored_gp."))
+    for family in (kind() for kind in built_in):
         own = [jnp.full(3, 0.4)] * (len(family.parameters) - 1)
         constant: list[Any] = [None] * len(own)
 
