@@ -1,7 +1,7 @@
 """Likelihoods of one datum given its parameters: p(y | theta), Eq. (2), (3), (11) and (16).
 
 `base` has the contract and its one evaluation of a cell, `Likelihood.log_likelihood`; `real`,
-`positive`, `compound`, `unit` and `counts` have the families by support, `partial` counts of which
+`positive`, `amounts`, `unit` and `counts` have the families by support, `partial` counts of which
 a random share was observed, and `links` the maps from latent functions to parameters. `truncation`,
 `quantiles` and `quadrature` are numerics that families share, `special` has tails in log space. A
 new family is one more class; defining it registers it. Import families, `Likelihood`, `Parameter`,
@@ -18,8 +18,8 @@ StudentT()
 [True, True, True, False, False]
 """
 
+from censored_gp.likelihoods.amounts import Tweedie
 from censored_gp.likelihoods.base import FAMILIES, KINDS, Likelihood, Parameter, as_likelihood
-from censored_gp.likelihoods.compound import Tweedie
 from censored_gp.likelihoods.counts import NegativeBinomial, PaperNegativeBinomial, Poisson
 from censored_gp.likelihoods.positive import Exponential, Gamma, LogNormal, Weibull
 from censored_gp.likelihoods.real import Gaussian, StudentT
