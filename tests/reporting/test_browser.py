@@ -78,7 +78,7 @@ def test_every_chart_is_drawn(opened):
 def test_names_are_shown_as_they_are_and_run_nothing(opened):
     page = opened(WIDE)
     assert page.title().startswith("Bikes </title>")
-    assert page.locator("h3").first.inner_text() == "<script>alert('x')</script> & $co$"
+    assert "<script>alert('x')</script> & $co$" in page.locator("h3").all_inner_texts()
     assert page.locator("#chart-2 option").nth(1).inner_text().startswith("<script>")
 
 
