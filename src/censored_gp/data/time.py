@@ -72,7 +72,7 @@ themselves)."""
 def is_holiday(times: Times, country: str) -> Float[np.ndarray, " N"]:
     """Return 1 for times of public holidays of a country, or of a part of one ("US-NY"), else 0.
 
-    >>> is_holiday(np.array(["2024-06-05T08", "2024-06-06T08"], "datetime64[h]"), "DK").tolist()
+    >>> is_holiday(np.array(["2024-12-25T08", "2024-12-28T08"], "datetime64[h]"), "DK").tolist()
     [1.0, 0.0]
     """
     try:
