@@ -16,6 +16,7 @@ read from the folder that the variable `CENSORED_GP_DATA` names.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import tempfile
 import warnings
 from pathlib import Path
@@ -25,12 +26,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from benchmarks.real_data import TRIALS, impose
+from benchmarks.real_data import JERSEY, impose
 from censored_gp import MOCGP, Observations, simulate
 from reproduction.study import Settings, Study, complete, finished
 
 Cells = Float[np.ndarray, "N D"]
-JERSEY = "Jersey City, 6 stations"
+FLAGGED = dataclasses.replace(JERSEY, minutes=None)
+"""Jersey City with nothing but flags."""
 TOLERATED = 0.15
 """An estimate may be so far from the truth without a verdict."""
 
@@ -59,9 +61,9 @@ def bikes(seed: int, kind: str) -> tuple[Any, Observations, Cells, Bool[np.ndarr
 
 def jersey(seed: int, kind: str) -> tuple[Any, Observations, Cells, Bool[np.ndarray, "N D"]]:
     """Return inputs, real and imposed flags, the truth, and where flags were imposed."""
-    inputs, known = TRIALS[JERSEY].read()
+    inputs, known = FLAGGED.read()
     if kind == "limits":
-        seen, imposed = impose(known, "right", seed)
+        seen, imposed = impose(FLAGGED, known, seed)
         return inputs, seen, known.lower, imposed
     chosen = np.random.default_rng(seed).uniform(size=known.shape) < 0.1
     imposed = chosen & known.is_exact
