@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m reproduction",
         description="Compute the paper's tables and figures anew. Runs that the folder holds are "
         "not done again.",
-        epilog="\n".join(f"  {name:13}{what}" for name, (what, _, _) in TARGETS.items()),
+        epilog="\n".join(f"  {name:22}{what}" for name, (what, _, _) in TARGETS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("target", choices=[*TARGETS, "all"], help="what to compute")
