@@ -40,11 +40,12 @@ warnings.simplefilter("ignore")
 import censored_gp
 model = censored_gp.load("model.cgp")
 chance = random.Random(1)
-for _ in range(40):
+for tries in range(1, 41):
     child = os.fork()
     while not child:
         model.save("killed.cgp")
-    time.sleep(chance.uniform(0, 0.02))
+    # Ever longer, so that some files are finished on a slow machine, too.
+    time.sleep(chance.uniform(0, 0.01 * tries))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     if os.path.exists("killed.cgp"):
