@@ -83,7 +83,7 @@ screenshot: $(READY)  ## Make the picture of the report in docs/images (needs Ch
 	$(BIN)/python docs/screenshot.py
 
 bench: $(READY)  ## Run every benchmark
-	@for name in speed scale profile rivals lost_demand real_data; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+	@for name in speed scale profile rivals lost_demand real_data trust detection_limits; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:  ## Remove what make has made
 	rm -rf .venv .venv-* dist site out .pytest_cache .ruff_cache
