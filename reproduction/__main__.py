@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(line, flush=True)
         return 0
     if chosen.target == "freshretail":
-        settings = chosen.stores, chosen.rate, chosen.seed, chosen.jobs
+        settings = chosen.stores, chosen.rate, chosen.seed, chosen.jobs, chosen.split
         for line in demand_recovery.run(chosen.files, *settings):
             print(line, flush=True)
         return 0
@@ -133,6 +133,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--series", type=_positive, default=1000, help="of freshretail-forecast")
     parser.add_argument("--rate", type=float, default=0.3, help="of freshretail: share hidden")
     parser.add_argument("--seed", type=int, default=1024, help="of freshretail: what is hidden")
+    parser.add_argument(
+        "--split", choices=demand_recovery.SPLIT, help="of freshretail: even or odd stores; all"
+    )
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")
     parser.add_argument("--jobs", type=_positive, help="worker processes; one per core")

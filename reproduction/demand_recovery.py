@@ -37,6 +37,8 @@ LEAST_SHARE = 1e-6
 PSEUDO_SALES = 10.0
 """Sales of the store's profile that each product's own starts with, in mean daily sales."""
 DRAWS = 200
+SPLIT = ("development", "report")
+"""Stores of an even number are for development; those of an odd one have no part in it."""
 TRAINING_DAYS = 76
 """The days to 2024-06-11."""
 GROUP = 20
@@ -76,10 +78,21 @@ class Series(NamedTuple):
         return Series(*(column[chosen] for column in self))
 
 
-def load(paths: Sequence[Path | str], stores: int | None = None) -> Series:
-    """Read files of a row for each store, product and day; keep series that have all days."""
+def load(
+    paths: Sequence[Path | str], stores: int | None = None, split: str | None = None
+) -> Series:
+    """Read files of a row for each store, product and day; keep series that have all days.
+
+    Only the first `stores` are kept, and those of one side of the `SPLIT`, if asked for.
+    """
     names = ["store_id", "product_id", "dt", "sale", "stockout_mask", "discount", "holiday_flag"]
-    table = pa.concat_tables([parquet.read_table(path, columns=names) for path in paths])
+    every = pa.concat_tables([parquet.read_table(path, columns=names[:1]) for path in paths])
+    chosen = np.unique(every["store_id"].to_numpy())
+    chosen = chosen if split is None else chosen[chosen % 2 == SPLIT.index(split)]
+    # As a series may lack days, some stores more than are wanted are read.
+    wanted = [("store_id", "in", chosen[: None if stores is None else 2 * stores].tolist())]
+    read = [parquet.read_table(path, columns=names, filters=wanted) for path in paths]
+    table = pa.concat_tables(read)
     t = {n: table[n].to_numpy() for n in names if n != "sale"}
     sale = table["sale"].combine_chunks().flatten().to_numpy().reshape(-1, 24)
     order = np.lexsort((t["dt"], t["product_id"], t["store_id"]))
@@ -252,7 +265,7 @@ def recover(
     }
     model = MOCGP(likelihood="tweedie").fit(
         columns, outputs="sale", by="product", time="day", inputs="holiday", exposure="share",
-        own_inputs=["ran_out", "discount"], rounded=0,
+        own_inputs=["ran_out", "discount"],
     )  # fmt: skip
     order = [model.output_names_.index(str(product)) for product in own.product]
     found = model.imputation()
@@ -290,9 +303,10 @@ def run(
     rate: float = 0.3,
     seed: int = 1024,
     jobs: int | None = None,
+    split: str | None = None,
 ) -> Iterator[str]:
     """Recover the hidden hours of every store; yield the lines of a table, the score last."""
-    series = load(files, stores)
+    series = load(files, stores, split)
     hidden = hide(series, rate, seed)
     each = [series.store == store for store in np.unique(series.store)]
     judged = [hidden[own].any() for own in each]
@@ -358,7 +372,7 @@ def forecast_group(group: Series) -> tuple[Float[np.ndarray, "K S H"], float]:
         warnings.simplefilter("ignore")
         model = MOCGP(likelihood="tweedie").fit(
             train, outputs="sale", by="series", time="day", inputs="holiday", exposure="share",
-            own_inputs="ran_out", rounded=0,
+            own_inputs="ran_out",
         )  # fmt: skip
         drawn = np.asarray(model.sample(test, DRAWS, random_state=0)["sale"])
     drawn = drawn.reshape(DRAWS, *share[:, TRAINING_DAYS:].shape) * share[:, TRAINING_DAYS:]

@@ -15,11 +15,10 @@ import matplotlib.dates
 import matplotlib.pyplot as plt
 import numpy as np
 
-from censored_gp.datasets import new_york
-from censored_gp.datasets.simulated import SyntheticPair
 from reproduction.models import MODELS, build
+from reproduction.protocol import new_york
 from reproduction.study import finished
-from reproduction.synthetic import PIT_COLUMNS, SHARE_STUDY, TABLE_2, WINDOWS, world
+from reproduction.synthetic import PIT_COLUMNS, SHARE_STUDY, TABLE_2, WINDOWS, SyntheticPair, world
 
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = (
     *("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"),

@@ -18,7 +18,6 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from censored_gp import Observations
-from censored_gp.datasets import CensoredDemand, new_york
 from reproduction.models import (
     IGNORING,
     NATURAL,
@@ -31,6 +30,7 @@ from reproduction.models import (
     scores,
     training_data,
 )
+from reproduction.protocol import CensoredDemand, new_york
 from reproduction.stations import new_york_2016, station_pairs, two_stations
 from reproduction.study import Settings, Study
 from reproduction.trips import FOUR_STATIONS, four_stations

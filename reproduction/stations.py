@@ -7,10 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.datasets import CensoredDemand, censor, data_folder
-from censored_gp.datasets.download import read_columns
-from censored_gp.datasets.new_york import NEW_YORK_SPLIT, censoring_probability, without_gaps
+from censored_gp.datasets import data_folder
+from censored_gp.datasets.public import read_columns
 from censored_gp.datasets.simulated import Column
+from reproduction.protocol import (
+    NEW_YORK_SPLIT,
+    CensoredDemand,
+    censor,
+    censoring_probability,
+    without_gaps,
+)
 
 PAIRS_FILE = "citibike_nyc_2016_pairs_hourly_pickups.csv.gz"
 PAIRS = ("379", "3386", "366")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from censored_gp.datasets import CensoredDemand, censor
+from reproduction.protocol import CensoredDemand, censor
 
 ADDRESS = "https://s3.amazonaws.com/tripdata"
 FILES = ("{month}-citibike-tripdata.csv.zip", "2018-citibike-tripdata.zip")

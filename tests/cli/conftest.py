@@ -9,23 +9,18 @@ from typer.testing import CliRunner
 from censored_gp import simulate
 from censored_gp.cli import app
 from censored_gp.cli.output import write
-from censored_gp.inference import hyperparameters
 
 FIT = (
     "fit bikes.csv --outputs station_1,station_2 --time time --inputs rain "
     "--censored station_1_empty,station_2_empty --model mocgp --save bikes.cgp"
 )
 HOURS = 48
-MOST_CELLS = 0
-"""With more cells than this a fit stays at the mode: what is tested is how it is asked for."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quickly(quickly):
-    """Every test here compiles quickly, and fits at the mode of the hyper-parameters."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hyperparameters, "MOST_CELLS", MOST_CELLS)
-        yield
+    """Every test here compiles quickly."""
+    return quickly
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +62,6 @@ def fitted(folder, run):
     """How fitting the table ended; the model is in the folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(hyperparameters, "MOST_CELLS", MOST_CELLS)
         result = run(FIT)
     assert result.exit_code == 0, result.output
     return result

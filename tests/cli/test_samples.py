@@ -8,8 +8,7 @@ import pytest
 
 from censored_gp import datasets
 from censored_gp.cli import demonstration
-from censored_gp.datasets.public import CensoredSeries, StationHours
-from censored_gp.inference import hyperparameters
+from censored_gp.datasets.public import CensoredSeries
 
 TIME = np.arange("2018-06-01T00", "2018-06-01T03", dtype="datetime64[h]")
 CELLS = np.arange(6.0).reshape(3, 2)
@@ -22,7 +21,7 @@ def columns(rows):
 def test_every_data_set_is_listed(rows):
     found = columns(rows("data"))
     assert found["name"] == list(demonstration.DATA_SETS)
-    assert set(found["kind"]) == {"simulated", "local file", "download"}
+    assert set(found["kind"]) == {"simulated", "download"}
 
 
 @pytest.mark.parametrize(
@@ -49,30 +48,10 @@ def test_data_are_written_to_a_file(run, tmp_path):
         assert len(list(csv.DictReader(lines))) == 14 * 24
 
 
-def test_new_york_has_its_weather(rows, data_folder):
-    assert {"time", "temperature", "3711", "366_censored", "366_truth"} <= set(
-        rows("data new_york --seed 1")[0]
-    )
-
-
-def test_trips_have_a_column_for_each_station_and_way(rows, monkeypatch):
-    asked = []
-
-    def citibike(months, stations):
-        asked.append((months, stations))
-        return StationHours(("a", "b"), TIME, CELLS, CELLS + 10)
-
-    monkeypatch.setattr(datasets, "citibike", citibike)
-    found = columns(rows("data citibike --names a,b --months 2018-06,2018-07"))
-    assert asked == [(("2018-06", "2018-07"), ("a", "b"))]
-    assert list(found) == ["time", "a", "a_dropoffs", "b", "b_dropoffs"]
-    assert list(map(float, found["b_dropoffs"])) == [11, 13, 15]
-
-
 def test_full_and_sold_out_are_flagged(rows, monkeypatch):
     found = CensoredSeries(("a", "b"), CELLS, CELLS, CELLS > 3, TIME, "full")
     monkeypatch.setattr(datasets, "birmingham_parking", lambda names: found)
-    monkeypatch.setattr(datasets, "fresh_retail", lambda store, products: found)
+    monkeypatch.setattr(datasets, "fresh_retail", lambda store, names: found)
     parks = rows("data birmingham_parking --names a,b")
     assert columns(parks)["b_full"] == ["False", "False", "True"]
     assert rows("data fresh_retail --names 70,81 --store 235") == parks
@@ -84,7 +63,6 @@ def test_full_and_sold_out_are_flagged(rows, monkeypatch):
         ("data moon", "moon"),
         ("data bike_share --samples 3", "--samples"),
         ("data --days 3", "--days"),
-        ("data citibike --names a", "--months"),
         ("data birmingham_parking", "--names"),
         ("data fresh_retail --names 70", "--store"),
         ("demo --days 3", "--days"),
@@ -136,8 +114,8 @@ def test_the_days_drawn_are_those_with_most_to_show():
 
 
 @pytest.mark.slow
-def test_the_censored_model_comes_nearer_to_the_truth(monkeypatch):
-    monkeypatch.setattr(hyperparameters, "MOST_CELLS", 5000)
+@pytest.mark.usefixtures("mixed_by_default")
+def test_the_censored_model_comes_nearer_to_the_truth():
     small = demonstration.fit_both(16, 1, "poisson")
     table = [values for *_, values in demonstration.figures(small)]
     (seen, filled, truth), (naive, censored, _), *_ = table

@@ -10,6 +10,7 @@ import pytest
 from reproduction.demand_recovery import (
     DAYS,
     HOURS,
+    SPLIT,
     Series,
     added,
     baselines,
@@ -44,6 +45,8 @@ def test_hours_and_scores_are_the_judges():
     judge = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(judge)
     theirs, ours = judge.load([str(file)]), load([file])
+    assert [set(load([file], split=side).store % 2) for side in SPLIT] == [{0}, {1}]
+    np.testing.assert_array_equal(load([file], 1).product, judge.load([str(file)], 1).product)
     hidden = hide(ours)
     np.testing.assert_array_equal(hidden, judge.hide(theirs))
     both = baselines(ours, hidden).values(), judge.baselines(theirs, hidden).values()

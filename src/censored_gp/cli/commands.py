@@ -98,8 +98,7 @@ class SampleOptions:
     seed: Annotated[Number, typer.Option(min=0, help="Random seed; 0 by default.")] = None
     days: Annotated[Number, typer.Option(min=1, help="Days to simulate.")] = None
     samples: Annotated[Number, typer.Option(min=1, help="Water samples to simulate.")] = None
-    names: Annotated[Names, option("NAMES", "Stations, car parks or products, as 3711,366.")] = None
-    months: Annotated[Names, option("MONTHS", "As 2018-06,2018-07.")] = None
+    names: Annotated[Names, option("NAMES", "Car parks or products, as 70,81.")] = None
     store: Annotated[Number, typer.Option(help="Store of the retail data.")] = None
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +14,12 @@ from rich.table import Table
 from censored_gp import datasets
 from censored_gp.cli.console import bad_option
 from censored_gp.cli.options import split_names
+from censored_gp.data.tables import to_arrow
 from censored_gp.datasets import simulated
 from censored_gp.estimator.presets import HMOCGP, NCGP
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
-from censored_gp.reporting import COLOURS, plot_observations, plot_prediction, require_matplotlib
+from censored_gp.reporting import COLOURS, plot_output, plot_prediction, require_matplotlib
 
 PROBABILITY = 0.9
 """The probability of the intervals of the demonstration."""
@@ -31,76 +30,43 @@ HOURS_SHOWN = 96
 
 
 class DataSet(NamedTuple):
-    """A sample data set: its description, and its columns by the options that it takes."""
+    """A sample data set; its options have defaults, None where one must be given."""
 
     kind: str
     text: str
-    make: Callable[..., dict[str, Any]]
-
-
-def _bike_share(days: int = 14, seed: int = 0) -> dict[str, Any]:
-    return simulated.bike_share(days, seed=seed).table(truth=True)
-
-
-def _car_park(days: int = 28, seed: int = 0) -> dict[str, Any]:
-    return simulated.car_park(days, seed=seed).table(truth=True)
-
-
-def _shop(days: int = 120, seed: int = 0) -> dict[str, Any]:
-    return simulated.shop(days, seed=seed).table(truth=True)
-
-
-def _water_samples(samples: int = 120, seed: int = 0) -> dict[str, Any]:
-    return simulated.water_samples(samples, seed=seed).table(truth=True)
-
-
-def _new_york(seed: int = 0) -> dict[str, Any]:
-    world = datasets.new_york(seed)
-    return world.inputs(*world.weather) | world.table(truth=True)
-
-
-def _citibike(months: list[str], names: list[str]) -> dict[str, Any]:
-    return datasets.citibike(tuple(months), tuple(names)).table()
-
-
-def _birmingham_parking(names: list[str]) -> dict[str, Any]:
-    return datasets.birmingham_parking(tuple(names)).table()
-
-
-def _fresh_retail(store: int, names: list[str]) -> dict[str, Any]:
-    return datasets.fresh_retail(store, tuple(map(int, names))).table()
+    options: dict[str, Any]
 
 
 DATA_SETS = {
-    "bike_share": DataSet("simulated", "stations that run out of bikes", _bike_share),
-    "car_park": DataSet("simulated", "car parks that fill up", _car_park),
-    "shop": DataSet("simulated", "fresh products that sell out", _shop),
-    "water_samples": DataSet("simulated", "metals below detection limits", _water_samples),
-    "new_york": DataSet("local file", "the paper's stations 3711 and 366, part hidden", _new_york),
-    "citibike": DataSet("download", "Citi Bike trips by station and hour", _citibike),
-    "birmingham_parking": DataSet("download", "car parks that fill up", _birmingham_parking),
-    "fresh_retail": DataSet("download", "fresh products that sell out", _fresh_retail),
+    "bike_share": DataSet("simulated", "stations that run out of bikes", {"days": 14, "seed": 0}),
+    "car_park": DataSet("simulated", "car parks that fill up", {"days": 28, "seed": 0}),
+    "shop": DataSet("simulated", "fresh products that sell out", {"days": 120, "seed": 0}),
+    "water_samples": DataSet(
+        "simulated", "metals below detection limits", {"samples": 120, "seed": 0}
+    ),
+    "birmingham_parking": DataSet("download", "car parks that fill up", {"names": None}),
+    "fresh_retail": DataSet(
+        "download", "fresh products that sell out", {"store": None, "names": None}
+    ),
 }
-"""The data sets by name."""
+"""The data sets, by the name of the function that makes them."""
 
 
 def sample(name: str, given: dict[str, Any]) -> pa.Table:
     """Return a data set with the options that were given."""
-    make = DATA_SETS[name].make
-    parameters = inspect.signature(make).parameters
+    found = DATA_SETS[name]
     for option in given:
-        if option not in parameters:
-            accepted = ", ".join(f"--{each}" for each in parameters)
+        if option not in found.options:
+            accepted = ", ".join(f"--{each}" for each in found.options)
             raise bad_option(f"--{option}", f"{name} has only {accepted}.")
-    for option, parameter in parameters.items():
-        if option not in given and parameter.default is parameter.empty:
+    chosen = found.options | given
+    for option, value in chosen.items():
+        if value is None:
             raise bad_option(f"--{option}", f"{name} needs it.")
-    chosen = {k: split_names(v) if isinstance(v, list) else v for k, v in given.items()}
-    columns = {n: np.asarray(column) for n, column in make(**chosen).items()}
-    # pyarrow has no times in hours.
-    return pa.table(
-        {n: c.astype("datetime64[us]") if c.dtype.kind == "M" else c for n, c in columns.items()}
-    )
+        chosen[option] = split_names(value) if isinstance(value, list) else value
+    is_simulated = found.kind == "simulated"
+    world = getattr(simulated if is_simulated else datasets, name)(**chosen)
+    return pa.table({n: to_arrow(c) for n, c in world.table(truth=is_simulated).items()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,32 +146,22 @@ def figures(demo: Demo) -> list[tuple[str, str, list[float]]]:
 def draw_figure(demo: Demo, path: Path) -> None:
     """Draw the days on which each station ran out of bikes most often; write it to a file."""
     mpl, world, times = require_matplotlib(), demo.world, demo.world.time.astype("datetime64[m]")
-    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        size = (12, 3.2 * len(world.names) + 0.8)
-        figure = mpl.figure.Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(len(world.names), squeeze=False)[:, 0]
-        for d, ax in enumerate(axes):
-            ax.plot(times, world.demand[:, d], ":", color=COLOURS["truth"], label="true demand")
-            naive = {"label": "naive model", "colour": COLOURS["other"], "probability": None}
-            plot_prediction(demo.naive, times, d, **naive, ax=ax)
-            censored = {"label": "censored model", "probability": PROBABILITY}
-            plot_prediction(demo.censored, times, d, **censored, ax=ax)
-            plot_observations(world.observations(), times, d, ax=ax)
-            first = _busiest(demo.ran_out[:, d])
-            shown = slice(first, first + HOURS_SHOWN)
-            highest = max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max())
-            ax.set(ylim=(-0.4, 1.15 * highest), ylabel="bikes per hour")
-            ax.set_xlim(times[first], times[first] + np.timedelta64(HOURS_SHOWN, "h"))
-            ax.set_title(world.names[d].replace("_", " "), loc="left", fontweight="bold")
-            ax.xaxis.set_major_locator(mpl.dates.DayLocator())
-            ax.xaxis.set_major_formatter(mpl.dates.DateFormatter("%a %d %b"))
-        handles, labels = axes[0].get_legend_handles_labels()
-        words = {"exact": "pickups", "at least": "pickups until bikes ran out"}
-        named = dict(zip((words.get(text, text) for text in labels), handles, strict=True))
-        place = {"loc": "outside upper left", "ncols": len(named), "frameon": False}
-        figure.legend(list(named.values()), list(named), **place)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+    size = (12, 3.2 * len(world.names) + 0.8)
+    figure = mpl.figure.Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(world.names), squeeze=False)[:, 0]
+    for d, ax in enumerate(axes):
+        naive = {"label": "naive", "colour": COLOURS["other"], "probability": None}
+        plot_prediction(demo.naive, times, d, **naive, ax=ax)
+        both = {"observations": world.observations(), "truth": world.demand}
+        plot_output(demo.censored, times, d, **both, probability=PROBABILITY, ax=ax)
+        first = _busiest(demo.ran_out[:, d])
+        shown = slice(first, first + HOURS_SHOWN)
+        highest = max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max())
+        ax.set(ylim=(-0.4, 1.15 * highest), ylabel="bikes per hour")
+        ax.set_xlim(times[first], times[first] + np.timedelta64(HOURS_SHOWN, "h"))
+    axes[0].legend(ncols=3, fontsize="small", loc="upper right")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
 
 
 def _busiest(ran_out: Bool[np.ndarray, " N"]) -> int:

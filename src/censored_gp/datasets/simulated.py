@@ -1,4 +1,4 @@
-"""Simulated worlds, whose truth is known: bikes, car parks, a shop, a river, the paper's table 1.
+"""Simulated worlds, whose truth is known: bikes, car parks, a shop, a river.
 
 `censored_gp.simulate` is this module. It is plain numpy: importing it does not load JAX. A seed
 makes a world, and the same seed makes the same world.
@@ -16,7 +16,6 @@ makes a world, and the same seed makes the same world.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -495,96 +494,6 @@ def water_samples(samples: int = 120, *, seed: int = 0, noise: float = 0.35) -> 
     limit = np.repeat(np.array(DETECTION_LIMITS)[2 - era][:, None], 2, axis=1)
     censored, observed = truth < limit, np.maximum(truth, limit)
     return WaterSamples(("arsenic", "lead"), truth, observed, censored, distance, year, limit)
-
-
-@dataclass(frozen=True)
-class SyntheticPair(World):
-    """Two correlated outputs with input-dependent noise, drawn from the paper's own model.
-
-    Attributes
-    ----------
-    mean
-        The latent mean f.
-    scale
-        The standard deviation exp(g) of the noise.
-    truth
-        The outputs before censoring, `N(mean, scale²)`.
-    observed
-        The truth, or less where censored.
-
-    Examples
-    --------
-    >>> world = synthetic_pair(50)
-    >>> world.truth.shape, world.censored.any(axis=0).tolist()
-    ((50, 2), [True, False])
-    """
-
-    x: Float[np.ndarray, " N"]
-    mean: Cells
-    scale: Cells
-
-    explaining = ("x",)
-
-
-def synthetic_pair(
-    n: int = 100,
-    *,
-    seed: int = 0,
-    windows: Sequence[Sequence[tuple[float, float]]] = (((1.3, 5.5),), ()),
-    depth: float = 1.0,
-    lengthscales: Sequence[float] = (0.7, 2.0),
-    noise_lengthscales: Sequence[float] = (2.5,),
-    correlation: float = 0.9,
-    noise: float = 0.2,
-    noise_spread: float = 0.5,
-) -> SyntheticPair:
-    """Draw the world of the paper's table 1: N equally spaced inputs on [0, 10], two outputs.
-
-    `f = Σ_q A u_q` and `g = log(noise) + noise_spread Σ_q A v_q` are linear models of
-    coregionalization (Eq. 4) over the mean and the log scale, with RBF kernels of the given
-    lengthscales and `A Aᵀ = [[1, correlation], [correlation, 1]]`. Each output is censored inside
-    its `windows`. How far, the paper leaves open: here a censored value is the truth less a
-    uniform amount on `[0, 2 depth]` standard deviations of its output.
-
-    >>> world = synthetic_pair(50, windows=(((2.0, 4.0),), ()))
-    >>> bool((world.observed <= world.truth).all()), int(world.censored.sum())
-    (True, 10)
-    """
-    rng = np.random.default_rng(seed)
-    x = np.linspace(0.0, 10.0, n)
-    mean = _coregionalized(rng, x, lengthscales, correlation)
-    log_scale = _coregionalized(rng, x, noise_lengthscales, correlation)
-    scale = noise * np.exp(noise_spread * log_scale)
-    truth = mean + scale * rng.standard_normal((n, 2))
-    censored = np.zeros((n, 2), bool)
-    for d, spans in enumerate(windows):
-        for start, stop in spans:
-            censored[:, d] |= (x >= start) & (x <= stop)
-    hidden = rng.uniform(0.0, 2.0 * depth, (n, 2)) * truth.std(axis=0)
-    observed = np.where(censored, truth - hidden, truth)
-    return SyntheticPair(("y1", "y2"), truth, observed, censored, x, mean, scale)
-
-
-def _coregionalized(
-    rng: np.random.Generator,
-    x: Float[np.ndarray, " N"],
-    lengthscales: Sequence[float],
-    correlation: float,
-) -> Cells:
-    """Draw two functions of unit variance from an LMC whose kernels all correlate them alike."""
-    # Imported when a pair is drawn: it brings JAX, which no other world needs.
-    from censored_gp.model.compilation import blas_threads_for
-
-    mixing = np.linalg.cholesky([[1.0, correlation], [correlation, 1.0]])
-    total = np.zeros((len(x), 2))
-    for lengthscale in lengthscales:
-        kernel = np.exp(-0.5 * ((x[:, None] - x) / lengthscale) ** 2)
-        with blas_threads_for(len(x)):
-            values, vectors = np.linalg.eigh(kernel)
-        # Rounding leaves tiny negative eigenvalues, which a Cholesky factor would refuse.
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        total += root @ rng.standard_normal((len(x), 2)) @ mixing.T
-    return total / np.sqrt(len(lengthscales))
 
 
 def _ar1(rng: np.random.Generator, n: int, series: int, memory: float = 12) -> Cells:

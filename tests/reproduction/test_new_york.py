@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from censored_gp import datasets
+from reproduction import protocol
 
 HEADER = (
     "station,datetime,pickups,dropoffs,pickups_corrected,dropoffs_corrected,temperature,"
@@ -27,13 +27,13 @@ def made_folder(tmp_path):
             counts = f"{pickups * factor},{dropoffs * factor},{pickups},{dropoffs}"
             stamp = str(t).replace("T", " ")
             lines.append(f"{station},{stamp},{counts},20.0,10.0,0.0,0.5,{wind},1,{icon}")
-    with gzip.open(tmp_path / datasets.NEW_YORK_FILE, "wt") as file:
+    with gzip.open(tmp_path / protocol.NEW_YORK_FILE, "wt") as file:
         file.write("\n".join(lines) + "\n")
     return tmp_path
 
 
 def test_the_split_is_the_papers(made_folder):
-    data = datasets.new_york(0, folder=made_folder)
+    data = protocol.new_york(0, folder=made_folder)
     assert data.names == ("3711", "366")
     assert data.time[0] == np.datetime64("2018-06-01T00")
     assert data.time[-1] == np.datetime64("2018-08-01T00")
@@ -43,7 +43,7 @@ def test_the_split_is_the_papers(made_folder):
 
 
 def test_inputs_have_the_weather_asked_for_without_gaps(made_folder):
-    data = datasets.new_york(0, folder=made_folder)
+    data = protocol.new_york(0, folder=made_folder)
     inputs = data.inputs("rain", "wind_speed", rows=data.train)
     assert list(inputs) == ["time", "rain", "wind_speed"]
     assert all(len(column) == 732 for column in inputs.values())
@@ -54,7 +54,7 @@ def test_inputs_have_the_weather_asked_for_without_gaps(made_folder):
 
 
 def test_only_censored_hours_are_changed_and_only_downwards(made_folder):
-    data = datasets.new_york(1, folder=made_folder)
+    data = protocol.new_york(1, folder=made_folder)
     np.testing.assert_array_equal(data.observed[~data.censored], data.truth[~data.censored])
     assert np.all(data.observed <= data.truth)
     assert np.all(data.observed == np.round(data.observed))
@@ -64,11 +64,11 @@ def test_only_censored_hours_are_changed_and_only_downwards(made_folder):
 
 
 def test_censoring_has_the_probability_of_the_hour_before(made_folder):
-    draws = [datasets.new_york(seed, folder=made_folder) for seed in range(40)]
+    draws = [protocol.new_york(seed, folder=made_folder) for seed in range(40)]
     share = np.mean([d.censored for d in draws], axis=0)
     truth = draws[0].truth
     # The first hour follows the last of May, which the file holds but the data do not.
-    with gzip.open(made_folder / datasets.NEW_YORK_FILE, "rt") as file:
+    with gzip.open(made_folder / protocol.NEW_YORK_FILE, "rt") as file:
         rows = [line.split(",") for line in file][1:]
     flow = np.array([float(r[3]) - float(r[2]) for r in rows]).reshape(2, -1).T
     probability = 1 - expit(flow[23:-1] + 5)
@@ -80,24 +80,24 @@ def test_censoring_has_the_probability_of_the_hour_before(made_folder):
 
 def test_hidden_values_are_uniform_from_nought_to_the_truth():
     truth = np.full((30_000, 1), 4.0)
-    whole, everywhere = datasets.censor(truth, np.ones_like(truth), seed=0)
+    whole, everywhere = protocol.censor(truth, np.ones_like(truth), seed=0)
     assert everywhere.all()
     np.testing.assert_allclose(np.bincount(whole.astype(int).ravel()) / 30_000, 0.2, atol=0.01)
-    real, _ = datasets.censor(truth, np.ones_like(truth), seed=0, whole_numbers=False)
+    real, _ = protocol.censor(truth, np.ones_like(truth), seed=0, whole_numbers=False)
     assert real.mean() == pytest.approx(2.0, abs=0.03)
     assert real.max() < 4.0
 
 
 def test_a_seed_makes_a_draw(made_folder):
-    first, again, other = (datasets.new_york(s, folder=made_folder) for s in (5, 5, 6))
+    first, again, other = (protocol.new_york(s, folder=made_folder) for s in (5, 5, 6))
     np.testing.assert_array_equal(first.observed, again.observed)
     assert np.any(first.censored != other.censored)
     np.testing.assert_array_equal(first.truth, other.truth)
 
 
 def test_corrected_counts_are_half_of_those_published(made_folder):
-    published = datasets.new_york(0, folder=made_folder)
-    corrected = datasets.new_york(0, folder=made_folder, corrected=True)
+    published = protocol.new_york(0, folder=made_folder)
+    corrected = protocol.new_york(0, folder=made_folder, corrected=True)
     np.testing.assert_array_equal(published.truth[:, 0], corrected.truth[:, 0])
     np.testing.assert_array_equal(published.truth[:, 1], 2 * corrected.truth[:, 1])
 
@@ -105,11 +105,11 @@ def test_corrected_counts_are_half_of_those_published(made_folder):
 def test_an_absent_file_is_an_error_that_names_it(tmp_path, monkeypatch):
     monkeypatch.setenv("CENSORED_GP_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"citibike_3711.*CENSORED_GP_DATA"):
-        datasets.new_york(0)
+        protocol.new_york(0)
 
 
 def test_the_real_file_reads_as_the_paper_says(data_folder):
-    data = datasets.new_york(0, folder=data_folder)
+    data = protocol.new_york(0, folder=data_folder)
     assert len(data.time) == 1465
     assert np.all(np.diff(data.time) == np.timedelta64(1, "h"))
     assert np.all(data.truth[:, 1] % 2 == 0), "station 366 is published doubled"

@@ -1,12 +1,11 @@
-"""Files are downloaded once, checked, and tried again; tables are read with their types."""
+"""Files are downloaded once, and tried again; tables are read with their types."""
 
 import gzip
-from hashlib import sha256
 
 import numpy as np
 import pytest
 
-from censored_gp.datasets.download import RETRIES, data_folder, fetch, read_columns
+from censored_gp.datasets.public import data_folder, fetch, read_columns
 
 CONTENT = bytes(range(256)) * 40
 
@@ -18,27 +17,14 @@ def address(web):
 
 
 def test_a_file_is_downloaded_once(address, web, tmp_path):
-    path = fetch(address, folder=tmp_path / "new" / "folder")
+    path = fetch(address, "data.bin", tmp_path / "new" / "folder")
     assert path == tmp_path / "new" / "folder" / "data.bin"
     assert path.read_bytes() == CONTENT
-    assert fetch(address, folder=path.parent) == path
+    assert fetch(address, "data.bin", path.parent) == path
     assert web.requests == ["GET /data.bin 200"]
-    named = fetch(address, name="other.bin", folder=path.parent)
+    named = fetch(address, "other.bin", path.parent)
     assert named.name == "other.bin"
     assert named.read_bytes() == CONTENT
-
-
-def test_the_wrong_file_is_refused_and_not_kept(address, web, tmp_path):
-    with pytest.raises(ValueError, match=r"data\.bin.*does not match"):
-        fetch(address, folder=tmp_path, checksum="0" * 64)
-    assert not (tmp_path / "data.bin").exists()
-    assert len(web.requests) == 1 + RETRIES
-
-
-def test_a_damaged_file_is_fetched_again_if_its_checksum_is_known(address, tmp_path):
-    checksum = sha256(CONTENT).hexdigest()
-    fetch(address, folder=tmp_path, checksum=checksum).write_bytes(b"damaged")
-    assert fetch(address, folder=tmp_path, checksum=checksum).read_bytes() == CONTENT
 
 
 def test_a_download_that_failed_is_tried_again(address, web, tmp_path, monkeypatch):
@@ -50,15 +36,15 @@ def test_a_download_that_failed_is_tried_again(address, web, tmp_path, monkeypat
         (web.folder / "late.bin").rename(web.folder / "data.bin")
 
     monkeypatch.setattr("pooch.core.time.sleep", wait)
-    assert fetch(address, folder=tmp_path).read_bytes() == CONTENT
+    assert fetch(address, "data.bin", tmp_path).read_bytes() == CONTENT
     assert len(waited) == 1
 
 
 def test_what_is_not_there_or_not_reached_is_an_error_that_names_it(web, tmp_path):
     with pytest.raises(OSError, match=r"404.*other\.bin"):
-        fetch(f"{web.address}/other.bin", folder=tmp_path)
+        fetch(f"{web.address}/other.bin", "other.bin", tmp_path)
     with pytest.raises(OSError, match=r"data\.bin"):
-        fetch("http://127.0.0.1:9/data.bin", folder=tmp_path)
+        fetch("http://127.0.0.1:9/data.bin", "data.bin", tmp_path)
     assert not list(tmp_path.glob("*.bin"))
 
 

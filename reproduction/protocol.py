@@ -1,4 +1,4 @@
-"""The paper's New York data: two bike stations, part of whose demand is hidden by its rule."""
+"""The paper's New York data: two bike stations, and the rule that hides part of their demand."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import expit
 
-from censored_gp.datasets.download import data_folder, read_columns
+from censored_gp.datasets import data_folder
+from censored_gp.datasets.public import read_columns
 from censored_gp.datasets.simulated import Cells, Column, Flags, Table, World
 
 NEW_YORK_FILE = "citibike_3711_366_2018.csv.gz"
@@ -149,9 +151,6 @@ def censoring_probability(
     inflow: Float[np.ndarray, "N D"], outflow: Float[np.ndarray, "N D"]
 ) -> Cells:
     """Return the paper's `1 - sigmoid(inflow - outflow + 5)` of the flows of the hour before."""
-    # Imported here because simulated worlds should not wait for scipy.
-    from scipy.special import expit
-
     return 1.0 - expit(inflow - outflow + OFFSET)
 
 
