@@ -102,8 +102,31 @@ def test_every_family_has_a_case():
     assert set(CASES) == set(precise.CASES) == built_in
 
 
-# Compiled once per family and shape, whatever the test.
-evaluate = quick(lambda family, *args: family.log_likelihood(*args), static_argnums=0)
+# What follows is compiled once per family, whatever the test: shapes are the same.
+log_likelihood = quick(lambda family, *args: family.log_likelihood(*args), static_argnums=0)
+log_density = quick(lambda family, *args: family.log_density(*args), static_argnums=0)
+moments_within = quick(lambda family, *args: family.moments_within(*args), static_argnums=0)
+
+
+def evaluate(family, lower, upper, *theta):
+    """Log likelihoods of at most `CELLS` cells of any kind."""
+    cells = len(lower)
+    bounds = [np.resize(np.asarray(each, float), CELLS) for each in (lower, upper)]
+    return np.asarray(log_likelihood(family, *bounds, *map(np.float64, theta)))[:cells]
+
+
+def density(family, y, *theta):
+    """Log densities at up to 4096 points."""
+    padded = np.resize(np.asarray(y, float), 4096)
+    found = np.asarray(log_density(family, padded, *map(np.float64, theta)))
+    return found[: np.size(y)].reshape(np.shape(y))
+
+
+@functools.partial(quick, static_argnums=0)
+def everything(family, y, u, *theta):
+    """Tails anywhere, mean, variance and quantiles."""
+    moments = family.mean(*theta), family.variance(*theta)
+    return family.log_tails_anywhere(y, *theta), moments, family.quantile(u, *theta)
 
 
 @pytest.fixture(params=CASES)
@@ -127,16 +150,10 @@ def test_the_name_finds_the_family(case):
 def test_density_tails_moments_and_quantiles_are_those_of_scipy(case):
     family, theta, oracle = case
 
-    @quick
-    def everything(y, u, *theta):
-        moments = family.mean(*theta), family.variance(*theta)
-        tails = family.log_tails(y, *theta)
-        return family.log_density(y, *theta), tails, moments, family.quantile(u, *theta)
-
     y = oracle.ppf(U)
-    density, tails, moments, quantiles = everything(y, U, *theta)
-    log_density = oracle.logpmf if family.support.discrete else oracle.logpdf
-    np.testing.assert_allclose(density, log_density(y), rtol=1e-9, atol=1e-12)
+    tails, moments, quantiles = everything(family, y, U, *theta)
+    expected = oracle.logpmf(y) if family.support.discrete else oracle.logpdf(y)
+    np.testing.assert_allclose(density(family, y, *theta), expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(np.exp(tails[0]), oracle.cdf(y), rtol=1e-9)
     np.testing.assert_allclose(np.exp(tails[1]), oracle.sf(y), rtol=1e-7, atol=1e-15)
     np.testing.assert_allclose(moments, [oracle.mean(), oracle.var()], rtol=1e-9)
@@ -153,53 +170,60 @@ def test_the_density_integrates_to_one(case):
         edges = oracle.ppf(levels)[:, None]
         half = 0.5 * np.diff(edges, axis=0)
         y, weight = edges[:-1] + half * (1 + nodes), half * weights
-    total = np.sum(weight * np.exp(quick(family.log_density)(y, *theta)))
+    total = np.sum(weight * np.exp(density(family, y, *theta)))
     atom = oracle.cdf(0.0) if family.support.atom else 0.0
     np.testing.assert_allclose(total + atom, 1.0, atol=1e-7)
 
 
-def test_a_cell_of_a_known_kind_is_the_same_among_cells_of_any_kind(case):
-    """The kinds add up to one; a missing cell contributes nothing."""
-    family, theta, oracle = case
-    inside = (0.0, 0.0) if family.support.upper == 1 else (oracle.ppf(0.3), oracle.ppf(0.8))
-    low, high = inside if family.support.discrete else oracle.ppf([0.3, 0.8])
+def cells_of_each_kind(name):
+    """Bounds of one cell of every kind; the last three share out all there is."""
+    family, (_, oracle) = as_likelihood(name), CASES[name]
+    if name == "bernoulli":  # there is nothing between 0 and 1
+        return {"exact": (0.0, 0.0), "left": (-INF, 0.0), "right": (1.0, INF)}
+    low, high = oracle.ppf([0.3, 0.8])
     gap = 1.0 if family.support.discrete else 0.0
-    bounds = {
-        "exact": (low, low),
-        "left": (-INF, low),
-        "interval": (low + gap, high),
-        "right": (high + gap, INF),
-    }
-    if family.support.upper == 1 and family.support.discrete:
-        del bounds["interval"]  # there is nothing between 0 and 1
+    bounds = {"exact": (low, low), "left": (-INF, low)}
+    return bounds | {"interval": (low + gap, high), "right": (high + gap, INF)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kinds_add_up_to_one_and_a_missing_cell_contributes_nothing(name):
+    bounds = np.array([*cells_of_each_kind(name).values(), (-INF, INF)])
+    found = evaluate(as_likelihood(name), *bounds.T, *CASES[name][0])
+    np.testing.assert_allclose(np.exp(found[1:-1]).sum(), 1.0, rtol=1e-12)
+    assert found[-1] == 0.0
+
+
+# One without and two with a rule of their own for intervals, one with an atom, two discrete ones.
+@pytest.mark.parametrize(
+    "name", ["exponential", "gaussian", "log_normal", "tweedie", "poisson", "bernoulli"]
+)
+def test_a_cell_of_a_known_kind_is_the_same_among_cells_of_any_kind(name):
+    family, theta, bounds = as_likelihood(name), CASES[name][0], cells_of_each_kind(name)
 
     @quick
     def by_kind(*theta):
-        pairs = [family.log_likelihood(*b, *theta, kind=kind) for kind, b in bounds.items()]
-        return jnp.stack(pairs)
+        return jnp.stack(
+            [family.log_likelihood(*pair, *theta, kind=kind) for kind, pair in bounds.items()]
+        )
 
-    number = len(bounds)
-    lower, upper = np.array([*bounds.values(), *[(-INF, INF)] * (CELLS - number)]).T
-    together = evaluate(family, lower, upper, *theta)
-    np.testing.assert_allclose(together[:number], by_kind(*theta), rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(np.exp(together[1:number]).sum(), 1.0, rtol=1e-12)
-    assert np.all(together[number:] == 0.0)
+    together = evaluate(family, *np.array([*bounds.values()]).T, *theta)
+    np.testing.assert_allclose(together, by_kind(*theta), rtol=1e-12, atol=1e-15)
 
 
 def test_an_interval_without_width_is_its_density(distinct):
     family, theta, oracle = distinct
     y = oracle.ppf(np.array([0.2, 0.4, 0.9]))
-    density = np.asarray(quick(family.log_density)(y, *theta))
-    interval = quick(family.log_interval)
     if family.support.discrete:
         # Of Bernoulli there is one interval.
         y = np.zeros(3) if family.support.upper == 1 else y
-        both = [quick(family.log_density)(y + k, *theta) for k in (0.0, 1.0)]
-        np.testing.assert_allclose(interval(y, y + 1, *theta), np.logaddexp(*both), atol=1e-12)
+        both = [density(family, y + k, *theta) for k in (0.0, 1.0)]
+        expected, width, unit = np.logaddexp(*both), 1.0, 0.0
     else:
         width = 1e-8 * oracle.std()
-        found = interval(y, y + width, *theta) - np.log((y + width) - y)
-        np.testing.assert_allclose(found, density, atol=1e-6)
+        expected, unit = density(family, y, *theta), np.log((y + width) - y)
+    found = evaluate(family, y, y + width, *theta) - unit
+    np.testing.assert_allclose(found, expected, atol=1e-12 if family.support.discrete else 1e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -212,16 +236,15 @@ def test_what_cannot_be_has_no_density_and_no_mass(name):
     bounds += [] if support.discrete else [(support.upper,) * 2]
     bounds += [(-1.0, -1.0), (-3.0, -1.0), (-INF, -1.0)] if np.isfinite(support.lower) else []
     bounds += [(2.0, 2.0), (2.0, 3.0), (2.0, INF)] if np.isfinite(support.upper) else []
-    lower, upper = np.resize(bounds, (CELLS, 2)).T
-    assert np.all(evaluate(family, lower, upper, *theta) == -INF)
+    assert np.all(evaluate(family, *np.array(bounds).T, *theta) == -INF)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_tails_are_nought_and_one_outside_the_support(name):
     family, (theta, _) = as_likelihood(name), CASES[name]
     below, above = family.support.lower, family.support.upper
-    y = np.array([-INF, below - 1.0, family.support.inside[0], above + 1.0, INF])
-    cdf, survival = quick(family.log_tails_anywhere)(y, *theta)
+    y = np.array([-INF, below - 1.0, family.support.inside[0], above + 1.0, INF, INF])
+    (cdf, survival), *_ = everything(family, y, U, *theta)
     np.testing.assert_allclose(np.exp(cdf) + np.exp(survival), 1.0, rtol=1e-12)
     assert (cdf[0], cdf[-1]) == (-INF, 0.0)
     assert (cdf[1], cdf[3]) == (-INF, 0.0)
@@ -249,20 +272,22 @@ def test_moments_between_bounds_are_those_of_numerical_integration(distinct):
     lower = np.array([oracle.ppf(0.3), -np.inf, oracle.ppf(0.2), -np.inf])
     upper = np.array([np.inf, oracle.ppf(0.6), oracle.ppf(0.8), np.inf])
 
-    @quick
-    def moments(lower, upper):
-        right = family.moments_within(lower[:1], upper[:1], *theta, kind="right")
-        return family.moments_within(lower, upper, *theta), right
-
-    (mean, variance), right = moments(lower, upper)
-    # Without a bound that no cell has there is less to compile, and the same to find.
-    np.testing.assert_allclose(np.array(right)[:, 0], [mean[0], variance[0]], rtol=1e-7)
+    mean, variance = moments_within(family, lower, upper, *theta)
     u = (np.arange(100_000) + 0.5) / 100_000
     for i in range(4):
         start, end = oracle.cdf(lower[i] - family.support.discrete), oracle.cdf(upper[i])
         draws = oracle.ppf(start + u * (end - start))
         np.testing.assert_allclose(mean[i], draws.mean(), rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(variance[i], draws.var(), rtol=2e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gamma", "poisson"])
+def test_moments_beyond_one_bound_are_those_among_any_bounds(name):
+    """Without a bound that no cell has there is less to compile, and the same to find."""
+    family, (theta, oracle) = as_likelihood(name), CASES[name]
+    lower, upper = np.full(4, oracle.ppf(0.3)), np.full(4, INF)
+    found = quick(functools.partial(family.moments_within, kind="right"))(lower, upper, *theta)
+    np.testing.assert_allclose(found, moments_within(family, lower, upper, *theta), rtol=1e-7)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -277,8 +302,8 @@ def test_starts_are_inside_the_domain_whatever_was_seen(name, values):
 def test_starts_are_near_the_truth(case):
     family, theta, oracle = case
     values = oracle.rvs(4000, random_state=1)
-    density = quick(lambda *theta: family.log_density(values, *theta).mean())
-    assert density(*theta) - density(*family.start(values)) < 0.2
+    loss = density(family, values, *theta) - density(family, values, *family.start(values))
+    assert loss.mean() < 0.2
     spread = family.latent_spread(values)
     assert 0.05 < spread < 5.0
 
@@ -290,8 +315,8 @@ def test_parameters_move_along_with_the_unit(case):
     scale = 1.0 if family.rescale == "none" else 2.5
     y = oracle.ppf([0.2, 0.7])
     moved = family.rescaled(shift, scale, *theta)
-    density = quick(family.log_density)
-    found, expected = density(shift + scale * y, *moved), density(y, *theta) - np.log(scale)
+    expected = density(family, y, *theta) - np.log(scale)
+    found = density(family, shift + scale * y, *moved)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 

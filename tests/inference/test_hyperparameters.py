@@ -28,6 +28,8 @@ from censored_gp.likelihoods.quadrature import shifted_grids
 from censored_gp.model.lmc import to_free
 from support import small
 
+pytestmark = pytest.mark.usefixtures("mixed_by_default")
+
 
 def free_of(task):
     return {role: to_free(lmc) for role, lmc in task.model.priors.items()}

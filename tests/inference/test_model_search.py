@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import equinox as eqx
 import numpy as np
@@ -9,9 +10,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from censored_gp.inference import model_search, natural
-from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.inference.sites import Sites
 from censored_gp.kernels import RBF
@@ -271,51 +270,59 @@ def models():
     return found
 
 
-def engine(*bounds, status="converged"):
-    """Pretend to fit: the bounds are those of successive models, an exception is raised."""
-    left = list(bounds)
+@pytest.fixture
+def pretend(task, monkeypatch):
+    """Pretend to climb: the bounds are those of successive models, an exception is raised."""
 
-    def run(task, settings):
-        bound = left.pop(0)
-        if isinstance(bound, BaseException):
-            raise bound
-        posterior = Posterior(task.model, {}, {}, np.asarray(1e-9))
-        return posterior, FitResult(status, "", bound, (bound,))
+    def choose(*bounds, status="converged"):
+        left, tried = list(bounds), []
 
-    return run
+        class Climbs:
+            over = False
+
+            def __init__(self, own, settings):
+                tried.append(own)
+                bound = left.pop(0)
+                if isinstance(bound, BaseException):
+                    raise bound
+                self.task, self.results = own, [FitResult(status, "", bound, (bound,))]
+                evaluation = SimpleNamespace(elbo=bound)
+                self.best = SimpleNamespace(evaluation=evaluation, free=own.model)
+
+            def model(self, free):
+                return free
+
+            def climb_and_grow(self):
+                pass
+
+            refine = climb_and_grow
+
+        monkeypatch.setattr(natural, "FitSchedule", Climbs)
+        several = dataclasses.replace(task, candidates=tuple(models()))
+        found = natural.best_climbs(several, NaturalSettings())
+        assert all(dataclasses.replace(own, model=task.model) == several for own in tried)
+        return found
+
+    return choose
 
 
 @pytest.mark.parametrize(("second", "kept"), [(-6.0, 4), (-4.0, 9), (np.nan, 4), (-np.inf, 4)])
-def test_more_coefficients_must_be_worth_a_nat_each(task, second, kept):
-    posterior, report = best_fit(engine(-10.0, second), task, models())
-    assert coefficients(posterior.model) == kept
-    assert report.elbo == (-10.0 if kept == 4 else second)
+def test_more_coefficients_must_be_worth_a_nat_each(pretend, second, kept):
+    assert coefficients(pretend(-10.0, second).task.model) == kept
 
 
-def test_a_bound_that_is_no_number_never_wins(task):
-    posterior, _ = best_fit(engine(np.nan, -100.0), task, models())
-    assert coefficients(posterior.model) == 9
+def test_a_bound_that_is_no_number_never_wins(pretend):
+    assert coefficients(pretend(np.nan, -100.0).task.model) == 9
 
 
-def test_an_interruption_of_the_second_fit_keeps_the_first_and_says_so(task):
-    posterior, report = best_fit(engine(-10.0, KeyboardInterrupt()), task, models())
-    assert coefficients(posterior.model) == 4
-    assert report.status == "interrupted"
+def test_an_interruption_of_the_second_fit_keeps_the_first_and_says_so(pretend):
+    found = pretend(-10.0, KeyboardInterrupt())
+    assert coefficients(found.task.model) == 4
+    assert found.results[-1].status == "interrupted"
     with pytest.raises(KeyboardInterrupt):
-        best_fit(engine(KeyboardInterrupt()), task, models())
+        pretend(KeyboardInterrupt())
 
 
-def test_after_an_interruption_no_other_model_is_tried(task):
-    run = engine(-10.0, AssertionError("tried"), status="interrupted")
-    assert best_fit(run, task, models())[1].status == "interrupted"
-
-
-def test_every_model_is_fitted_to_the_same_data(task):
-    seen = []
-
-    def run(own, settings):
-        seen.append(dataclasses.replace(own, model=task.model))
-        return engine(-1.0)(own, settings)
-
-    best_fit(run, task, models())
-    assert all(each == task for each in seen)
+def test_after_an_interruption_no_other_model_is_tried(pretend):
+    found = pretend(-10.0, AssertionError("tried"), status="interrupted")
+    assert found.results[-1].status == "interrupted"

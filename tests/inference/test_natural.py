@@ -115,12 +115,12 @@ def test_fits_of_similar_size_share_one_program(monkeypatch):
 
         monkeypatch.setattr(module, name, eqx.filter_jit(stage))
 
-    counted(lookup, "_matrices")
+    counted(lookup, "_matrices_and_slopes")
     counted(elbo, "expected_cells")
     for rows in (20, 22, 23):
         natural.fit(small.separate(rows=rows), NaturalSettings(max_iterations=4))
     # Exact and censored cells are two kinds.
-    assert sorted(traces) == ["_matrices", "expected_cells", "expected_cells"]
+    assert sorted(traces) == ["_matrices_and_slopes", *["expected_cells"] * 2]
 
 
 def test_the_hosts_precision_is_left_alone():

@@ -7,7 +7,7 @@ import pytest
 
 from censored_gp import CGP, CensoredGP
 from censored_gp.data.inputs import read_inputs
-from censored_gp.estimator.analysis import diagnose
+from censored_gp.estimator.analysis import compare, diagnose
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Exponential, Gaussian, Parameter, Poisson
 from censored_gp.model.model import Cycle, Design
@@ -300,5 +300,5 @@ def test_what_is_held_out_is_predicted_by_models_that_are_chosen_in_the_same_way
         return honest(engine, task, settings)
 
     monkeypatch.setattr(diagnose, "infer", infer)
-    diagnose.cross_predict(model, diagnose.hold_out(model.observations_, 2))
+    compare.cross_validate(model, diagnose.hold_out(model.observations_, 2))
     assert tried == [1, 3, 1, 3]

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial
+from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial, Tweedie
 from censored_gp.likelihoods.partial import PartialCount
-from censored_gp.prediction.mixture import Mixture, Nodes, evaluate
+from censored_gp.prediction.mixture import Mixture, Nodes, evaluate, reweight
 from support.quick import quick
 
 INF = np.inf
@@ -103,3 +103,17 @@ def test_bounds_of_one_side_have_the_moments_that_they_have_beside_others(family
     np.testing.assert_allclose(np.array(alone)[:, :-1], np.array(beside)[:, :-1], rtol=1e-7)
     assert np.all(alone[0][:-1] >= bounds[0][:-1])
     assert np.all(alone[0][:-1] <= bounds[1][:-1])
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Tweedie(power=1.5)])
+def test_weights_of_design_points_are_those_of_single_nodes(family):
+    rng = np.random.default_rng(0)
+    points, nodes, cells = 2, 3, 4
+    mean = rng.normal(size=(points * nodes, cells))
+    constant = np.repeat(rng.normal(size=(points, cells)), nodes, axis=0)
+    mass, y, share = rng.dirichlet(np.ones(6))[:, None], np.arange(1.0, 5.0), np.full(4, 0.7)
+    given = Nodes(family, (mean, constant), mass, (y, y), share)
+    logs = family.log_likelihood(y, y, *family.theta(mean, constant), kind="exact", exposure=share)
+    expected = mass * np.exp(logs)
+    weights = reweight(given).weights
+    np.testing.assert_allclose(weights, expected / expected.sum(axis=0), rtol=1e-10)

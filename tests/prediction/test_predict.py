@@ -241,7 +241,7 @@ def test_some_of_the_outputs_are_answered_as_all_of_them_are(prediction):
 def test_cells_drawn_on_their_own_have_the_moments_too(prediction, monkeypatch):
     count = 20_000
     monkeypatch.setattr("censored_gp.prediction.predictive.MOST_ROWS", 3)
-    drawn = prediction.sample(count, 0, joint=False)
+    drawn = prediction.sample(count, 0)
     error = prediction.std / np.sqrt(count)
     assert np.all(np.abs(drawn.mean(axis=0) - prediction.mean) < 5 * error)
     np.testing.assert_allclose(drawn.std(axis=0), prediction.std, rtol=0.05)

@@ -10,7 +10,7 @@ from censored_gp.kernels import RBF, Periodic
 
 NAMES = ("<script>alert('x')</script> & $co$", "station_2")
 """A name as a user might have it who means no good."""
-DAYS = 14
+DAYS = 7
 
 
 @functools.cache

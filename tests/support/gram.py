@@ -35,13 +35,13 @@ def evaluate(free, sites, problem, jitter):
     bound, states, mean, variance = 0.0, {}, {}, {}
     for role, lmc in free.items():
         if lmc.varies:
-            where = problem.inducing[role], jnp.asarray(problem.inputs), jitter
+            where = problem.inducing[role], np.asarray(problem.inputs), jitter
             divergence, states[role] = quick(role_state)(lmc, sites[role], where)
             bound = bound - divergence
             mean[role], variance[role] = states[role][1:3]
         else:
             mean[role] = lmc.constant(len(problem.inputs))
-            variance[role] = jnp.ones_like(mean[role])
+            variance[role] = np.ones(mean[role].shape)
     # The expectation has twins of its own.
     rows, latent = slice(0, len(problem.inputs)), jax.tree.map(np.asarray, (mean, variance))
     value, by_role = cell_slopes(problem.terms, rows, *latent, tuple(states))
@@ -51,12 +51,13 @@ def evaluate(free, sites, problem, jitter):
         slopes = [blocked(slope, blocks) for slope in by_role[role]]
         if role in states:
             _, centre, _, cotangent, pull = states[role]
-            gradient[role] = pull(cotangent._replace(left_out=slopes[1]))[0]
-            precision = jnp.maximum(-2.0 * slopes[1], 0.0)
+            cotangent = cotangent._replace(left_out=slopes[1])
+            (gradient[role],) = quick(lambda pull, cotangent: pull(cotangent))(pull, cotangent)
+            precision = np.maximum(-2.0 * slopes[1], 0.0)
             target[role] = Sites(slopes[0] + precision * blocked(centre, blocks), precision)
         else:
-            zeros = jax.tree.map(jnp.zeros_like, lmc)
-            gradient[role] = eqx.tree_at(lambda m: m.mean, zeros, jnp.sum(slopes[0], axis=1))
+            zeros = jax.tree.map(np.zeros_like, lmc)
+            gradient[role] = eqx.tree_at(lambda m: m.mean, zeros, np.sum(slopes[0], axis=1))
     weights = {role: state[0] for role, state in states.items()}
     return Dense(float(value + bound), gradient, target, weights)
 
@@ -79,7 +80,7 @@ def role_state(free, sites, where):
 
 def blocked(side_by_side, blocks):
     """Undo `flat`."""
-    return jnp.moveaxis(jnp.asarray(side_by_side).reshape(len(side_by_side), blocks, -1), 0, 1)
+    return np.moveaxis(np.asarray(side_by_side).reshape(len(side_by_side), blocks, -1), 0, 1)
 
 
 def nugget_divergence(sites, f, nugget):

@@ -20,7 +20,6 @@ from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
-from pyarrow import dataset
 
 from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as
 from censored_gp.data.tables import Table, read_table
@@ -256,6 +255,8 @@ class File:
     @functools.cached_property
     def parquet(self) -> Any:
         """The Parquet file, or all in a folder and its folders, as a `pyarrow.dataset.Dataset`."""
+        from pyarrow import dataset
+
         paths = [self.path]
         if self.path.is_dir():
             every = sorted(self.path.rglob("*"))

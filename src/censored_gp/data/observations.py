@@ -862,9 +862,11 @@ def find_steps(observations: Observations, supports: Sequence[Support]) -> Obser
     """Return the observations with the steps that were to be found; counts have none.
 
     An output with bounds between steps, as `from_rounding` makes them, or with values that its
-    family cannot produce has none either, unless it is stated.
+    family cannot produce has none either, unless it is stated. Nor have amounts with exact zeros:
+    sums of packs that were sold are multiples of a pack without having been rounded.
     """
     steps = np.where([support.discrete for support in supports], 0.0, observations.step)
+    steps[np.isnan(steps) & [support.atom for support in supports]] = 0.0
     for d in np.flatnonzero(np.isnan(steps)).tolist():
         exact, both = observations.is_exact[:, d], observations.is_interval[:, d]
         values, step = observations.lower[exact, d], step_of(observations.lower[exact, d])

@@ -20,6 +20,7 @@ divergence of its own (see `sites`).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any, NamedTuple
@@ -36,7 +37,6 @@ from censored_gp.data.validation import to_support
 from censored_gp.inference.lookup import Lookup, make_blocks
 from censored_gp.inference.sites import ByBlock, Moments, Sites, Weights
 from censored_gp.likelihoods import Likelihood
-from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quadrature import grid
 from censored_gp.likelihoods.special.elementary import safe_sqrt
 from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, slices
@@ -93,8 +93,9 @@ class Terms(eqx.Module):
 
     def log_likelihood(self, *theta: Float[Array, "K S"]) -> Float[Array, "K S"]:
         """Return the log likelihood of every cell given theta."""
-        lower, upper = jnp.asarray(self.lower)[:, None], jnp.asarray(self.upper)[:, None]
-        share = None if self.exposure is None else jnp.asarray(self.exposure)[:, None]
+        wide = (slice(None), *(None,) * (theta[0].ndim - 1))
+        lower, upper = jnp.asarray(self.lower)[wide], jnp.asarray(self.upper)[wide]
+        share = None if self.exposure is None else jnp.asarray(self.exposure)[wide]
         return self.likelihood.log_likelihood(lower, upper, *theta, kind=self.kind, exposure=share)
 
     @property
@@ -159,12 +160,11 @@ def collect_terms(
         below, above = (np.broadcast_to(end, len(row)) for end in (-np.inf, np.inf))
         ends = {"right": (lower, above), "left": (below, upper), "interval": (lower, upper)}
         lower, upper = ends.get(kind, (lower, lower))
-        likelihood = PartialCount(family) if kind == "unknown" else family
-        roles = tuple(parameter.role for parameter in likelihood.parameters)
+        roles = tuple(parameter.role for parameter in family.parameters)
         places = [np.searchsorted(role_outputs[role], range(len(likelihoods))) for role in roles]
         column = np.stack(places, axis=1, dtype=np.int32)[output]
         weight = np.broadcast_to(1.0, len(row))
-        own = row, column, lower, upper, weight, likelihood, roles, kind
+        own = row, column, lower, upper, weight, family, roles, kind
         terms.append(Terms(*own, exposure if exposed else None))
     return tuple(terms)
 
@@ -193,16 +193,29 @@ def log_likelihood_at(
     variance: ByCell,
     nodes: Float[AnyArray, "... S J"],
 ) -> Float[Array, "K S"]:
-    """Return log p(y | gamma) of every cell at gamma = centre + deviation * nodes."""
+    """Return log p(y | gamma) of every cell at gamma = centre + deviation * nodes.
+
+    Of a product grid each parameter has an axis of nodes of its own (that of a constant has length
+    one): what depends on some parameters only is computed once for each node of theirs.
+    """
+    mesh = [nodes[..., j] for j in range(len(part.roles))]
+    if isinstance(nodes, np.ndarray) and nodes.ndim == 2:
+        sizes = tuple(len(np.unique(own)) for own in mesh)
+        if math.prod(sizes) == len(nodes):
+            axes = range(len(sizes))
+            mesh = [
+                own.reshape(sizes)[tuple(slice(None if k == j else 1) for k in axes)]
+                for j, own in enumerate(mesh)
+            ]
+    wide = (slice(None), *(None,) * (mesh[0].ndim - (nodes.ndim - 2)))
     gamma = []
-    for j in range(len(part.roles)):
-        own = nodes[..., j]
-        if isinstance(own, np.ndarray) and not own.any():
-            # A constant is the same at all nodes: what depends on it alone is computed once.
-            gamma.append(centre[:, j, None])
-        else:
-            gamma.append(centre[:, j, None] + deviation(jnp.asarray(variance[:, j, None])) * own)
+    for j, own in enumerate(mesh):
+        constant = isinstance(own, np.ndarray) and not own.any()
+        away = 0.0 if constant else deviation(jnp.asarray(variance[:, j]))[wide] * own
+        gamma.append(centre[:, j][wide] + away)
     logs = part.log_likelihood(*part.likelihood.theta(*gamma))
+    shape = np.broadcast_shapes(*(np.shape(own) for own in gamma))
+    logs = jnp.broadcast_to(logs, shape).reshape(len(part.row), -1)
     return jnp.broadcast_to(logs, (len(part.row), nodes.shape[-2]))
 
 

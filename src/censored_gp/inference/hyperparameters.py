@@ -159,11 +159,12 @@ def principal_directions(
     free: Roles,
     information: Float[np.ndarray, "P P"],
     prior: Float[np.ndarray, "P P"],
-    at: Callable[[Vector], tuple[float, Vector]],
+    at: Callable[..., tuple[float, Vector]],
 ) -> Float[np.ndarray, "P R"]:
     """Return principal directions of N(0, (F + P)^-1), each as long as its deviation.
 
-    `at` evaluates the log posterior and its gradient at a displacement. The Fisher information
+    `at` evaluates the log posterior and its gradient at a displacement, with adapted sites or (in
+    directions that hardly change them) not. The Fisher information
     holds sites and other roles fixed; so the curvature of the levels, on which sums depend most, is
     a difference of gradients instead. Rotations, and what is certain, are left out. Coefficients
     that have vanished have no information, although the evidence falls as they grow: where the
@@ -190,7 +191,7 @@ def principal_directions(
     found = vectors / np.sqrt(values)
     told = values - np.einsum("pi,pq,qi->i", vectors, prior, vectors)
     for i in np.flatnonzero(told < 0.5 * values):
-        found[:, i] *= radial_factor(0.5, value - at(found[:, i])[0]) or LEAST_FACTOR
+        found[:, i] *= radial_factor(0.5, value - at(found[:, i], False)[0]) or LEAST_FACTOR
     return found
 
 

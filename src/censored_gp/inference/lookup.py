@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.sparse import csr_array
@@ -67,32 +68,44 @@ class Lookup(NamedTuple):
 @compiled_for_arrays
 def _matrices(
     free: Kernel, inducing: Inducing, inputs: Matrix, jitter: Scalar
+) -> tuple[Array, Array, Array]:
+    """Return k(Z, Z), k(Z, x) and diag k(x, x)."""
+    return kernel_blocks(jax.tree.map(jnp.exp, free), inducing, inputs, jitter)
+
+
+@compiled_for_arrays
+def _matrices_and_slopes(
+    free: Kernel, inducing: Inducing, inputs: Matrix, jitter: Scalar
 ) -> tuple[tuple[Array, Array, Array], list[tuple[Array, Array, Array]]]:
-    """Return k(Z, Z), k(Z, x), diag k(x, x), and their derivatives in each free hyper-parameter."""
-    leaves, structure = jax.tree.flatten(free)
-    ends = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
-    vector = jnp.concatenate([jnp.ravel(leaf) for leaf in leaves]) if leaves else jnp.zeros(0)
+    """Return the same, and their derivatives in each free hyper-parameter."""
+    vector, unravel = ravel_pytree(free)
 
     def matrices(vector: Float[Array, "L"]) -> tuple[Array, Array, Array]:
-        parts = [vector[a:b] for a, b in pairwise(ends)]
-        shaped = [jnp.exp(p).reshape(np.shape(w)) for p, w in zip(parts, leaves, strict=True)]
-        return kernel_blocks(jax.tree.unflatten(structure, shaped), inducing, inputs, jitter)
+        kernel = jax.tree.map(jnp.exp, unravel(vector))
+        return kernel_blocks(kernel, inducing, inputs, jitter)
 
-    found = matrices(vector)
-    return found, [jax.jvp(matrices, (vector,), (one,))[1] for one in np.eye(int(ends[-1]))]
+    slopes = [jax.jvp(matrices, (vector,), (one,))[1] for one in np.eye(len(vector))]
+    return matrices(vector), slopes
 
 
 class Features:
     """Features U = k(x, Z) L^-T of one kernel at its distinct inputs, and their derivatives.
 
-    ``rest`` is the prior variance that they leave out, k(x, x) - |phi(x)|^2.
+    ``rest`` is the prior variance that they leave out, k(x, x) - |phi(x)|^2. Only with ``slopes``
+    have they derivatives.
     """
 
-    def __init__(self, free: Kernel, inducing: Inducing, inputs: Matrix, jitter: float) -> None:
+    def __init__(
+        self, free: Kernel, inducing: Inducing, inputs: Matrix, jitter: float, slopes: bool
+    ) -> None:
+        given, derivatives = (free, inducing, inputs, np.asarray(jitter)), []
         with float64():
-            found, slopes = _matrices(free, inducing, inputs, np.asarray(jitter))
+            if slopes:
+                found, derivatives = _matrices_and_slopes(*given)
+            else:
+                found = _matrices(*given)
         gram, cross, diagonal = map(np.asarray, found)
-        self.slopes = [tuple(map(np.asarray, slope)) for slope in slopes]
+        self.slopes = [tuple(map(np.asarray, slope)) for slope in derivatives]
         factor, failed = POTRF(gram, lower=1, clean=1)
         if failed:
             factor = np.full_like(factor, np.nan)
@@ -150,8 +163,9 @@ class Pair:
         products = np.einsum("di,dk->dik", block.mixing[q], block.mixing[p])
         channels = int(np.prod(products.shape[1:]))
         self.products = None if block.by_output else products.reshape(-1, channels)
-        summed = np.eye(channels).reshape(channels, *products.shape[1:])
-        self.coefficients = products if block.by_output else summed
+        self.coefficients = products
+        if not block.by_output:
+            self.coefficients = np.eye(channels).reshape(channels, *products.shape[1:])
         self.shape = len(self.left), len(self.right)
         rows, entries = len(self.index[0]), self.shape[0] * self.shape[1]
         self.sparse = not self.diagonal and entries > SPARSE * rows
@@ -245,6 +259,16 @@ class Pair:
         return found if self.products is None else found @ self.products.T
 
 
+def inverse(precision: Float[np.ndarray, "W W"]) -> tuple[np.ndarray, float]:
+    """Return the inverse of a positive definite matrix and the log of its determinant, or NaN."""
+    factor, failed = POTRF(precision, lower=1)
+    if failed:
+        factor[:] = np.nan
+    log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+    found, _ = POTRI(factor, lower=1)
+    return np.tril(found) + np.tril(found, -1).T, log_det
+
+
 class Block:
     """One block of a role at given hyper-parameters: tables of its rows, q(v), and derivatives.
 
@@ -325,15 +349,35 @@ class Block:
             self.linear, self.mixing, self.places, self.features, strict=True
         ):
             linear[place] = (a.T @ total if self.by_output else total) @ features.phi
-        factor, failed = POTRF(precision, lower=1)
-        if failed:
-            factor[:] = np.nan
-        log_det = 2.0 * np.sum(np.log(np.diagonal(factor)))
-        inverse, _ = POTRI(factor, lower=1)
-        covariance = np.tril(inverse) + np.tril(inverse, -1).T
+        covariance, log_det = self.invert(precision) if self.own else inverse(precision)
         centre = covariance @ linear
         self.set_weights(Weights(centre, covariance))
         return 0.5 * (np.trace(covariance) + centre @ centre - self.order + log_det)
+
+    def invert(self, precision: Float[np.ndarray, "W W"]) -> tuple[np.ndarray, float]:
+        """Return P^-1 and log |P|, where the functions of outputs' own meet the shared ones only.
+
+        P = (S B; B' D) with a block of D for each output: W = D^-1 B', C = (S - B W)^-1, and P^-1
+        has the parts C, -W C and D^-1 + W C W'.
+        """
+        at = np.concatenate([self.places[q] for q in self.own], axis=1)
+        shared, order = self.rank * self.size, np.append(np.arange(self.rank * self.size), at)
+        blocks = precision[at[:, :, None], at[:, None]]
+        found = [inverse(block) for block in blocks]
+        across = precision[:shared][:, at]
+        w = np.concatenate([d @ across[:, k].T for k, (d, _) in enumerate(found)])
+        c, log_det = inverse(precision[:shared, :shared] - across.reshape(shared, -1) @ w)
+        wc = w @ c
+        covariance = np.empty_like(precision)
+        covariance[:shared, :shared], covariance[shared:, :shared] = c, -wc
+        covariance[:shared, shared:], covariance[shared:, shared:] = -wc.T, wc @ w.T
+        for k, (block, own_log_det) in enumerate(found):
+            rows = slice(shared + k * len(block), shared + (k + 1) * len(block))
+            covariance[rows, rows] += block
+            log_det += own_log_det
+        back = np.argsort(order)
+        straight = np.array_equal(back, np.arange(len(back)))
+        return covariance if straight else covariance[np.ix_(back, back)], log_det
 
     def set_weights(self, weights: Weights) -> None:
         """Prepare to look up moments under given q(v)."""
@@ -458,14 +502,18 @@ class Block:
 
 
 def make_blocks(
-    free: LMC, inducing: InducingInputs, lookups: Sequence[Lookup], jitter: float
+    free: LMC,
+    inducing: InducingInputs,
+    lookups: Sequence[Lookup],
+    jitter: float,
+    slopes: bool = True,
 ) -> list[Block]:
     """Compute the features of a role, given by free hyper-parameters, block by block."""
     found = []
     for b, mean in enumerate(np.asarray(free.mean)):
         own = jax.tree.map(lambda leaf, b=b: leaf[b], free.kernels)
         parts = zip(own, inducing, lookups, strict=True)
-        features = [Features(kernel, z, lookup.inputs, jitter) for kernel, z, lookup in parts]
+        features = [Features(kernel, z, at.inputs, jitter, slopes) for kernel, z, at in parts]
         mixing = [np.asarray(a)[b] for a in free.loadings]
         found.append(Block(features, mixing, mean, lookups, free.own))
     return found

@@ -1,9 +1,6 @@
-"""Search over models: their rank by Akaike's criterion, and one further kernel by the evidence.
+"""Search over models: one further kernel by the evidence.
 
-**Rank.** `best_fit` fits models of different rank and keeps that of the highest bound less its
-coefficients.
-
-**A further kernel.** A smooth kernel over time has one lengthscale. Where demand drifts over weeks
+A smooth kernel over time has one lengthscale. Where demand drifts over weeks
 and also strays for an afternoon, a fit must choose, and takes the other for noise.
 `propose_kernel` tells whether one more kernel of the means is called for. The sites of a fit stand
 for Gaussian observations z = h / Lambda of every mean with the noise 1 / Lambda, whose evidence
@@ -21,8 +18,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,17 +28,10 @@ from jaxtyping import Array, Float, Int
 from scipy.linalg import cholesky, solve_triangular
 
 from censored_gp.inference.elbo import Problem, Roles
-from censored_gp.inference.posterior import Posterior
-from censored_gp.inference.result import FitResult, Task
 from censored_gp.inference.sites import Sites
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import Inputs, blas_threads_for, bucket, compiled, pad
 from censored_gp.model.lmc import LMC, from_free, grams, in_blocks
-from censored_gp.model.model import Model
-from censored_gp.model.starting_values import coefficients
-
-UNFINISHED = "The fit was interrupted before a model of more latent functions was tried."
-
 
 ROLE = "mean"
 """Only this role may get a further kernel, as observations say too little of the others."""
@@ -61,33 +51,6 @@ LEAST_INFORMATIVE = 1e-3
 """A cell is informative if its site's precision, relative to the median, is above this."""
 JITTER = 1e-9
 """Jitter on the diagonal, relative to the total variance of an output."""
-
-
-def best_fit(
-    run: Callable[..., tuple[Posterior, FitResult]],
-    task: Task,
-    models: Sequence[Model],
-    settings: Any = None,
-) -> tuple[Posterior, FitResult]:
-    """Fit models by an engine; return the one of the highest bound less its coefficients."""
-    fits: list[tuple[Posterior, FitResult]] = []
-    for model in models:
-        try:
-            fits.append(run(dataclasses.replace(task, model=model), settings))
-        except KeyboardInterrupt:
-            # The earlier fit is complete.
-            if not fits:
-                raise
-            last = dataclasses.replace(fits[-1][1], status="interrupted", message=UNFINISHED)
-            fits[-1] = (fits[-1][0], last)
-        if fits[-1][1].status == "interrupted":
-            break
-
-    def criterion(fit: tuple[Posterior, FitResult]) -> float:
-        posterior, result = fit
-        return result.elbo - coefficients(posterior.model) if np.isfinite(result.elbo) else -np.inf
-
-    return max(fits, key=criterion)
 
 
 class Growth(NamedTuple):

@@ -45,6 +45,7 @@ from censored_gp.inference.sites import ByBlock, Sites
 from censored_gp.model.compilation import blas_threads_for, slices
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
+from censored_gp.model.starting_values import coefficients
 
 MIXING_UNIT = 0.5
 """A mixing coefficient moves by this much while other hyper-parameters move by one."""
@@ -332,19 +333,39 @@ class Optimizer:
 
 
 def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior, FitResult]:
-    """Fit the task's model."""
-    climbs = FitSchedule(task, settings or NaturalSettings())
+    """Fit the task's model, or the best of its candidates."""
+    climbs = best_climbs(task, settings or NaturalSettings())
     try:
-        if not climbs.over:
-            climbs.climb_and_grow()
-            climbs.refine()
         posterior = climbs.mixed()
     except KeyboardInterrupt:
-        # Between two climbs, before a climb's first value, or in between the design points: the
-        # best state is whole.
         climbs.results.append(_ended(climbs.results[-1], "interrupted"))
         posterior = climbs.posterior()
     return posterior, _joined(climbs.results)
+
+
+def best_climbs(task: Task, settings: NaturalSettings) -> FitSchedule:
+    """Fit every candidate; return the one of the highest bound less its coefficients (Akaike)."""
+    ends: list[FitSchedule] = []
+    for model in task.candidates or (task.model,):
+        try:
+            ends.append(FitSchedule(dataclasses.replace(task, model=model), settings))
+            if not ends[-1].over:
+                ends[-1].climb_and_grow()
+                ends[-1].refine()
+        except KeyboardInterrupt:
+            # Between two climbs, before a climb's first value, or between candidates: the best
+            # state is whole.
+            if not ends:
+                raise
+            ends[-1].results.append(_ended(ends[-1].results[-1], "interrupted"))
+        if ends[-1].results[-1].status == "interrupted":
+            break
+
+    def criterion(end: FitSchedule) -> float:
+        bound = end.best.evaluation.elbo
+        return bound - coefficients(end.model(end.best.free)) if np.isfinite(bound) else -np.inf
+
+    return max(ends, key=criterion)
 
 
 class FitSchedule:
@@ -500,10 +521,10 @@ class FitSchedule:
         settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
         run = Optimizer(best.problem, settings, best.jitter, start=start)
 
-        def at(change: Vector) -> State:
+        def at(change: Vector, adapt: bool = True) -> State:
             free = displaced(best.free, change)
             first = run.evaluate(free, best.sites)
-            return run.evaluate(free, first.evaluation.target)
+            return run.evaluate(free, first.evaluation.target) if adapt else first
 
         def point(number: int, normal: Vector) -> State:
             self.task.progress("design points", number, settings.points, best.value)
@@ -516,7 +537,7 @@ class FitSchedule:
         with blas_threads_for(order):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
             prior = np.diag(log_prior(best.free, start, settings.hold).curvature)
-            root = principal_directions(best.free, information, prior, lambda z: at(z)[-2:])
+            root = principal_directions(best.free, information, prior, lambda *z: at(*z)[-2:])
             normals = standard_points(settings.points, root.shape[1])
             states = [point(k, normal) for k, normal in enumerate(normals)]
         parts = [

@@ -21,7 +21,14 @@ from censored_gp.inference.lookup import Block, look_up, make_blocks
 from censored_gp.inference.sites import Moments, Sites, TrainingSites, Weights
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods.quadrature import grid, shifted_grids
-from censored_gp.model.compilation import AnyArray, Rows, Scalar, compiled, slices
+from censored_gp.model.compilation import (
+    AnyArray,
+    Rows,
+    Scalar,
+    blas_threads_for,
+    compiled,
+    slices,
+)
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.lmc import LMC, to_free
 from censored_gp.model.model import Latent, Model
@@ -58,11 +65,12 @@ class Posterior(eqx.Module):
     jitter: Scalar
     sites: TrainingSites = eqx.field(default_factory=dict)
 
-    def _blocks(self, role: str, inputs: Rows) -> list[Block]:
-        """Compute features at new inputs, block by block."""
+    def _blocks(self, role: str, inputs: Rows) -> Iterator[Block]:
+        """Yield features at new inputs, block by block; few BLAS threads work on each."""
         lmc, jitter = to_free(self.model.priors[role]), float(self.jitter)
         lookups = [look_up(kernel, inputs, exactly=True) for kernel in lmc.kernels]
-        return make_blocks(lmc, self.inducing[role], lookups, jitter)
+        with blas_threads_for(sum(len(z.mask) for z in self.inducing[role])):
+            yield from make_blocks(lmc, self.inducing[role], lookups, jitter, slopes=False)
 
     def _nugget(self, role: str, inputs: Rows) -> Float[np.ndarray, "B N D"] | None:
         """Return the variance of the nugget at the inputs."""
@@ -147,9 +155,10 @@ class Posterior(eqx.Module):
         weights = {}
         for role, q in self.weights.items():
             normals = random.standard_normal((count, *q.mean.shape))
-            # q's covariance is the inverse of I + something positive: no jitter is needed.
-            factor = np.linalg.cholesky(q.covariance)
-            weights[role] = q.mean + np.einsum("bwu,sbu->sbw", factor, normals, optimize=True)
+            with blas_threads_for(q.mean.shape[1]):
+                # q's covariance is the inverse of I + something positive: no jitter is needed.
+                factor = np.linalg.cholesky(q.covariance)
+                weights[role] = q.mean + np.einsum("bwu,sbu->sbw", factor, normals, optimize=True)
         return self._functions(random, weights, inputs, sites)
 
     def _functions(

@@ -74,6 +74,8 @@ class Task:
         Whether the fit may choose among several starting lengthscales, by the bound.
     spare
         Kernels of which the fit may add one to the means, if the observations ask for it.
+    candidates
+        Models that the engine `natural` is to choose among; empty: there is `model` only.
     held_out
         Cells without weight. They keep their places, so that all folds of a cross-validation share
         a compiled program.
@@ -87,6 +89,7 @@ class Task:
     explore: bool = False
     spare: tuple[Kernel, ...] = ()
     progress: Progress = silent
+    candidates: tuple[Model, ...] = ()
     held_out: Bool[np.ndarray, "N D"] | None = None
 
     @functools.cached_property

@@ -33,8 +33,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import RoleState, Terms
-from censored_gp.inference.model_search import coefficients
-from censored_gp.inference.natural import FitSchedule, NaturalSettings, State
+from censored_gp.inference.natural import NaturalSettings, State, best_climbs
 from censored_gp.inference.result import Task
 from censored_gp.inference.sites import Moments, Sites
 from censored_gp.likelihoods import Gaussian, Likelihood
@@ -249,13 +248,14 @@ def feasible(shares: Matrix) -> Matrix:
 
 
 class Measured(Gaussian, register=False):
-    """A Gaussian that was measured with a known error: of a message, the second number is w.
+    """A Gaussian that was measured with an error of known variance w.
 
-    It says the same of the mean as an exposure does, but what is right of the scale as well.
+    `Terms.exposure` is handed to `exposed`; of these cells it is w instead of a share. A message
+    N(d; y, w) says the same of the mean as an exposure does, but what is right of the scale, too.
     """
 
     def exposed(self, share: Batch, mean: Batch, scale: Batch) -> tuple[Batch, ...]:
-        """Return the mean, and a scale of both noises."""
+        """Return the mean, and the scale of noise and error together; `share` is w."""
         return mean, jnp.sqrt(jnp.square(scale) + share)
 
 
@@ -390,22 +390,13 @@ def _moments(state: State, role: str, sites: Sites | None) -> Moments:
     return Moments(*np.concatenate(parts, axis=1))
 
 
-def allocate_demand(
-    task: Task, models: Sequence[Model], exchange: Exchange, learn: bool = True
-) -> tuple[Model, bool]:
+def allocate_demand(task: Task, exchange: Exchange, learn: bool = True) -> tuple[Model, bool]:
     """Fit a model to own demand, by messages and climbs of the engine in turn.
 
     Return the model and whether the messages settled; `learn` is whether hyper-parameters move.
     """
     first = dataclasses.replace(task, observations=exchange.units.apply(exchange.observations))
-    ends: list[FitSchedule] = []
-    for model in models:
-        ends.append(
-            FitSchedule(dataclasses.replace(first, model=model), NaturalSettings(learn=learn))
-        )
-        ends[-1].climb_and_grow()
-        ends[-1].refine()
-    climbs = max(ends, key=lambda end: end.best.value - coefficients(end.model(end.best.free)))
+    climbs = best_climbs(first, NaturalSettings(learn=learn))
     state, settled = climbs.best, False
     for _ in range(MOST_CLIMBS):
         sites, settled = exchange.settle(state)

@@ -38,8 +38,9 @@ class Tweedie(Likelihood):
     The sum of a Poisson number of gamma amounts, say of the sales of a day, so that Y = 0 has a
     probability: with p the power and phi the dispersion, mean^(2-p) / (phi (2-p)) amounts on
     average, of shape (2-p) / (p-1) and scale phi (p-1) mean^(p-1). Towards p = 1 all amounts are
-    the same, towards p = 2 they are many and Y is a gamma amount. Values recorded in steps, taken
-    as exact (`rounded=0`), lead the power to 1, where the density has a peak at every step.
+    the same, towards p = 2 they are many and Y is a gamma amount. Values that are multiples of a
+    step lead the power to 1: amounts of one step each. If they were rounded to it instead, say so
+    (`rounded`), which takes longer.
 
     Parameters
     ----------

@@ -246,6 +246,13 @@ class Likelihood(eqx.Module):
         """
         return self.exposed(1.0 - jnp.asarray(share), *theta)
 
+    def log_part(self, seen: Batch, *theta: Batch) -> Batch:
+        """Return log S(seen), the likelihood of what Y is in a share that is not known.
+
+        S(v) = int_0^1 p(v | share u) du: every share is as likely.
+        """
+        raise NotImplementedError
+
     def start(self, values: Values) -> tuple[float, ...]:
         """Return starting parameters from observed values or bounds, however few or odd."""
         location = self.as_location(finite(values))
@@ -279,7 +286,8 @@ class Likelihood(eqx.Module):
         be of any kind, or missing (both bounds infinite), which contributes 0; an interval that
         holds no value of the support gives -inf.
 
-        With an exposure the bounds are those of V, what was seen of Y in that share of its period.
+        With an exposure the bounds are those of V, what was seen of Y in that share of its period;
+        if `kind` is "unknown", V = lower is of a share that is not known.
         """
         if exposure is not None:
             theta = self.exposed(exposure, *theta)
@@ -291,6 +299,8 @@ class Likelihood(eqx.Module):
             return self.log_cdf(upper, *theta)
         if kind == "interval":
             return self.log_interval(lower, upper, *theta)
+        if kind == "unknown":
+            return self.log_part(lower, *theta)
         if kind is not None:
             raise ValueError(f"`kind` must be one of {', '.join(KINDS)} or None, got {kind!r}.")
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)

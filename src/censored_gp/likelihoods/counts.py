@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite
+from censored_gp.likelihoods.partial import log_share
 from censored_gp.likelihoods.special.beta import log_negative_binomial, log_odds_tails
 from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
@@ -69,6 +70,10 @@ class Poisson(Likelihood):
     def exposed(self, share: Batch, rate: Batch) -> tuple[Batch, ...]:
         """Return share rate."""
         return (share * jnp.asarray(rate),)
+
+    def log_part(self, seen: Batch, rate: Batch) -> Batch:
+        """Return log S(seen): P(k) / (k + 1) = P(k + 1) / rate."""
+        return self.log_survival(seen, rate) - jnp.log(rate)
 
     def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean count, not less than a tenth."""
@@ -142,6 +147,10 @@ class NegativeBinomial(Likelihood):
         growth = 1.0 + dispersion * jnp.asarray(seen)
         rate = mean * growth / (1.0 + dispersion * share * mean)
         return (1.0 - jnp.asarray(share)) * rate, dispersion / growth
+
+    def log_part(self, seen: Batch, mean: Batch, dispersion: Batch) -> Batch:
+        """Return log S(seen), an integral over the share."""
+        return log_share(seen, self.mean(mean, dispersion), dispersion)
 
     def start(self, values: Values) -> tuple[float, ...]:
         """Return the mean count and the dispersion of the same variance, within bounds."""

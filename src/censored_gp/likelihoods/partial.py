@@ -20,7 +20,6 @@ from jax import lax
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter
-from censored_gp.likelihoods.counts import NegativeBinomial, Poisson
 from censored_gp.likelihoods.quadrature import gauss_legendre
 from censored_gp.likelihoods.special.beta import log_negative_binomial
 from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp, log1p_ratio
@@ -41,7 +40,7 @@ NO_WIDTH = 1e-300
 
 def averages_exposure(likelihood: Likelihood) -> bool:
     """Return whether S(v) of a family is known."""
-    return isinstance(likelihood, Poisson | NegativeBinomial) and likelihood.additive
+    return likelihood.additive and type(likelihood).log_part is not Likelihood.log_part
 
 
 class PartialCount(Likelihood, register=False):
@@ -59,33 +58,9 @@ class PartialCount(Likelihood, register=False):
         """The parameters of the whole count."""
         return self.family.parameters
 
-    @property
-    def product_nodes(self) -> int | None:  # pyright: ignore
-        """The number of nodes that the whole count needs."""
-        return self.family.product_nodes
-
-    def log_likelihood(
-        self,
-        lower: Batch,
-        upper: Batch,
-        *theta: Batch,
-        kind: Kind = None,
-        exposure: Batch | None = None,
-    ) -> Batch:
-        """Return log S(lower), the likelihood of the record, if `kind` is "unknown"."""
-        if kind == "unknown":
-            return self.log_share(lower, *theta)
-        return super().log_likelihood(lower, upper, *theta, kind=kind, exposure=exposure)
-
-    def log_share(self, v: Batch, *theta: Batch) -> Batch:
-        """Return log S(v); of a Poisson count P(k) / (k + 1) = P(k + 1) / rate."""
-        if isinstance(self.family, Poisson):
-            return self.family.log_survival(v, *theta) - jnp.log(theta[0])
-        return log_share(v, self.family.mean(*theta), theta[1])
-
     def log_density(self, y: Batch, *theta: Batch) -> Batch:
         """Return log P(y) - log(y + 1) - log S(0)."""
-        whole = self.log_share(jnp.zeros(()), *theta)
+        whole = self.family.log_part(jnp.zeros(()), *theta)
         return self.family.log_density(y, *theta) - jnp.log1p(y) - whole
 
     def log_tails(self, y: Batch, *theta: Batch) -> Pair:
@@ -93,7 +68,7 @@ class PartialCount(Likelihood, register=False):
         y, *each = jnp.broadcast_arrays(y, *theta)
         ends = jnp.stack([jnp.maximum(y, -1.0) + 1.0, jnp.zeros_like(y)])
         # Both in one call: half the code to compile.
-        above, whole = self.log_share(ends, *each)
+        above, whole = self.family.log_part(ends, *each)
         survival = jnp.minimum(above - whole, 0.0)
         # Two tails that were both lost would differ by NaN.
         cdf = log1mexp(jnp.minimum(survival, -SMALLEST))
@@ -101,7 +76,7 @@ class PartialCount(Likelihood, register=False):
 
     def mean(self, *theta: Batch) -> Batch:
         """Return 1 / S(0) - 1."""
-        return jnp.expm1(-self.log_share(jnp.zeros(()), *theta))
+        return jnp.expm1(-self.family.log_part(jnp.zeros(()), *theta))
 
     def variance(self, *theta: Batch) -> Batch:
         """Return (E + 1) (E[whole] - E)."""
@@ -116,7 +91,7 @@ class PartialCount(Likelihood, register=False):
         lower, *each = jnp.broadcast_arrays(jnp.ceil(jnp.maximum(lower, 0.0)), *theta)
         endless = jnp.full_like(lower, jnp.inf)
         whole = self.family.moments_within(lower, endless, *each, kind="right")
-        above = self.family.log_at_least(lower, *each) - self.log_share(lower, *each)
+        above = self.family.log_at_least(lower, *each) - self.family.log_part(lower, *each)
         mean = jnp.maximum(jnp.expm1(above), lower)
         return mean, jnp.maximum((mean + 1.0) * (whole[0] - mean), 0.0)
 

@@ -292,11 +292,11 @@ def coverage(
     >>> coverage(found, [[3.5]]).expected, coverage(found, [[9.0]]).expected
     (1.0, 0.0)
     """
-    cells, known = _coverage_cells(prediction, truth, level), _bounds(truth, prediction)[2]
+    cells, known = coverage_cells(prediction, truth, level), _bounds(truth, prediction)[2]
     return Coverage(*(mean_of(share, known, per_output) for share in cells))
 
 
-def _coverage_cells(prediction: Any, truth: Truth, level: float) -> tuple[Cells, ...]:
+def coverage_cells(prediction: Any, truth: Truth, level: float) -> tuple[Cells, ...]:
     """Return per cell whether it is surely, possibly and how probably inside the interval."""
     if not 0 < level < 1:
         raise ValueError(f"`level` must be between 0 and 1, got {level}.")
@@ -413,7 +413,7 @@ def scores(prediction: Any, truth: Truth, level: float = 0.9) -> dict[str, dict[
     """
     log_scores, ranked = nlpd_cells(prediction, truth), crps_cells(prediction, truth)
     known = _bounds(truth, prediction)[2]
-    inside, uniform = _coverage_cells(prediction, truth, level)[2], pit(prediction, truth)
+    inside, uniform = coverage_cells(prediction, truth, level)[2], pit(prediction, truth)
 
     def summary(per_output: bool) -> dict[str, Any]:
         return {

@@ -240,9 +240,12 @@ class Nodes(NamedTuple):
     @property
     def kind(self) -> str | None:
         """Which bound the cells have, if none has the other; "exact": points of a part."""
+        if not self.bounds:
+            return None
         if self.exposure is not None:
             return "exact" if np.all(self.bounds[0] == self.bounds[1]) else None
-        return _kind(self.bounds)
+        lower, upper = (np.isfinite(bound).any() for bound in self.bounds)
+        return None if lower == upper else "right" if lower else "left"
 
 
 def _partial_mixture(
@@ -290,16 +293,16 @@ def _evaluate(
 @compiled
 def _reweight(
     likelihood: Likelihood, kind: str | None, weights: Any, gamma: Any, bounds: Any, exposure: Any
-) -> PerNode:
-    """Return w_s p(record | gamma_s), normalised."""
+) -> Float[Array, "P S K"]:
+    """Return w_s p(record | gamma_s), normalised over both axes of nodes."""
     theta = likelihood.theta(*gamma)
     if isinstance(likelihood, PartialCount):
-        record = likelihood.log_likelihood(*bounds, *theta, kind="unknown")
+        record = likelihood.family.log_likelihood(*bounds, *theta, kind="unknown")
     elif kind is None or exposure is not None:
         record = likelihood.log_likelihood(*bounds, *theta, kind=kind, exposure=exposure)
     else:
         record = log_mass(likelihood, *bounds, *theta, kind=kind)
-    return jax.nn.softmax(jnp.log(weights) + record, axis=0)
+    return jax.nn.softmax(jnp.log(weights) + record, axis=(0, 1))
 
 
 @compiled
@@ -334,12 +337,6 @@ def _in_chunks(
     return jax.tree.map(lambda *parts: np.concatenate(parts, axis=-1), *map(call, chunks))
 
 
-def _kind(bounds: Bounds) -> str | None:
-    """Return which bound some cells have, if none has the other: there is less to compile."""
-    lower, upper = (np.isfinite(bound).any() for bound in bounds) if bounds else (False, False)
-    return None if lower == upper else "right" if lower else "left"
-
-
 def evaluate(
     nodes: Nodes, query: Callable[..., Any], *arguments: Float[np.ndarray, "K"]
 ) -> tuple[Float[np.ndarray, "K"], ...]:
@@ -358,9 +355,17 @@ def evaluate(
 def reweight(nodes: Nodes) -> Nodes:
     """Return cavity nodes with their posterior weights, given the record of each cell."""
     likelihood, gamma, weights, bounds, exposure = nodes
-    program = functools.partial(_reweight, likelihood, nodes.kind, weights)
-    chunks = shapes(gamma[0].shape[1], MOST_COMPONENTS // len(weights))
-    return nodes._replace(weights=_in_chunks(program, *chunks, (gamma, bounds, exposure)))
+    shape, runs = gamma[0].shape, [1 + np.count_nonzero(np.diff(g, axis=0).any(1)) for g in gamma]
+    # Constants are the same at all nodes of a design point: what depends on them is computed once.
+    points = max(
+        (count for count in runs if len(weights) % count == 0 and count < shape[0]), default=1
+    )
+    apart = (g.reshape(points, -1, shape[1]) for g in gamma)
+    gamma = tuple(g[:, :1] if np.all(g == g[:, :1]) else g for g in apart)
+    program = functools.partial(_reweight, likelihood, nodes.kind, weights.reshape(points, -1, 1))
+    chunks = shapes(shape[1], MOST_COMPONENTS // len(weights))
+    found = _in_chunks(program, *chunks, (gamma, bounds, exposure))
+    return nodes._replace(weights=found.reshape(shape))
 
 
 def draw(nodes: Nodes, key: Array) -> Any:

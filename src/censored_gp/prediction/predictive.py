@@ -70,6 +70,7 @@ MOST_DRAWN = 5_000_000
 class Prediction:
     """The distribution of the true outputs at given inputs, or of censored cells given bounds.
 
+    Bounds are in model units; `rows` are the training rows that they are of.
     Every method returns one number for each row and output.
 
     >>> found = model.predict_distribution([[2.5]])
@@ -84,12 +85,13 @@ class Prediction:
         inputs: Float[np.ndarray, "N C"],
         names: tuple[str, ...],
         bounds: Observations | None = None,
-        sites: TrainingSites | None = None,
+        rows: Int[np.ndarray, "N"] | None = None,
         outputs: tuple[int, ...] | None = None,
     ) -> None:
         self._posterior = posterior
         self._units, self._inputs, self.names = units, inputs, names
-        self._observed, self._sites = bounds, dict(sites or {})
+        self._observed, self._rows, sites = bounds, rows, {} if rows is None else posterior.sites
+        self._sites = jax.tree.map(lambda a: np.asarray(a)[..., rows, :], dict(sites or {}))
         self._outputs = tuple(range(len(names))) if outputs is None else outputs
         self._likelihoods = [posterior.model.likelihoods[output] for output in self._outputs]
         nowhere = np.zeros(self.shape, dtype=bool)
@@ -114,7 +116,7 @@ class Prediction:
         names = tuple(self.names[place] for place in chosen)
         bounds = None if self._observed is None else self._observed.outputs(chosen)
         outputs = tuple(self._outputs[place] for place in chosen)
-        some = Prediction(self._posterior, units, self._inputs, names, bounds, self._sites, outputs)
+        some = Prediction(self._posterior, units, self._inputs, names, bounds, self._rows, outputs)
         some._nodes = self._nodes
         return some
 
@@ -294,17 +296,15 @@ class Prediction:
         return mean, jax.tree.map(np.sqrt, variance)
 
     def sample(
-        self, count: int, random_state: int | np.random.Generator = 0, joint: bool = True
+        self, count: int, random_state: int | np.random.Generator = 0
     ) -> Float[np.ndarray, "S N D"]:
         """Draw true outputs jointly over rows and outputs, so that sums of them are right too.
-
-        Not `joint`: every cell on its own, which is cheaper and does for averages over cells.
 
         >>> model.predict_distribution([[2.5], [3.5]]).sample(100).shape
         (100, 2, 1)
         """
         check_draws(count, "count", math.prod(self.shape))
-        parts = self.sample_in_chunks(count, random_state, joint)
+        parts = self.sample_in_chunks(count, random_state)
         drawn, start = np.empty((count, *self.shape)), 0
         for part in parts:
             drawn[start : start + len(part)] = part
@@ -312,7 +312,7 @@ class Prediction:
         return drawn
 
     def sample_in_chunks(
-        self, count: int, random_state: int | np.random.Generator = 0, joint: bool = True
+        self, count: int, random_state: int | np.random.Generator = 0
     ) -> Iterator[Float[np.ndarray, "S N D"]]:
         """Return the draws of `sample` part by part, for sums over them.
 
@@ -325,22 +325,16 @@ class Prediction:
         size, random = -(-count // parts), np.random.default_rng(random_state)
         starts = range(0, count, size)
         # All parts are of one size, so that they share one compiled program.
-        return (self._sample(size, random, joint)[: count - start] for start in starts)
+        return (self._sample(size, random)[: count - start] for start in starts)
 
     @float64()
-    def _sample(
-        self, count: int, random: np.random.Generator, joint: bool
-    ) -> Float[np.ndarray, "S N D"]:
+    def _sample(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "S N D"]:
         """Draw latent values, then outputs given them, within their bounds if they have any."""
         # Only the first key is used; without the split, the draws of a given seed would change.
         key, _ = jax.random.split(jax.random.key(int(random.integers(2**31))))
         everything = slice(0, len(self._inputs))
-        # Cavity nodes are to be reweighted: they cannot be drawn from as they are.
-        if joint or self._sites:
-            inputs, sites = self._part(everything)
-            latent = self._posterior.draw(random, inputs, count, sites)
-        else:
-            latent = self._draw_nodes(random, count)
+        inputs, sites = self._part(everything)
+        latent = self._posterior.draw(random, inputs, count, sites)
         drawn = np.empty((count, *self.shape))
         if self._bounds:
             drawn[:] = self._bounds[0]
@@ -355,15 +349,6 @@ class Prediction:
                 drawn[:, cells[0], cells[1]] = draw(nodes, own)
         self._warn_of_nan(drawn)
         return self._units.shift + self._units.scale * drawn
-
-    def _draw_nodes(self, random: np.random.Generator, count: int) -> Latent:
-        """Draw latent values of every row among its nodes, by their weights."""
-        parts = []
-        for rows in slices(len(self._inputs), MOST_ROWS):
-            size, (latent, weights) = rows.stop - rows.start, self._nodes_of(rows)
-            chosen = random.choice(len(weights), size=(count, size), p=weights / np.sum(weights))
-            parts.append({role: v[chosen, np.arange(size)] for role, v in latent.items()})
-        return jax.tree.map(lambda *each: np.concatenate(each, axis=1), *parts)
 
     def _match_marginals(
         self, family: Likelihood, cells: Index, bounds: Bounds, gamma: Gamma
