@@ -95,11 +95,12 @@ def _first_block(kernel):
     return jax.tree.map(lambda leaf: leaf[0], kernel)
 
 
-def test_lists_files_and_long_tables_give_the_same(fleet, frame, tmp_path):
-    path, text = tmp_path / "all.parquet", tmp_path / "all.csv"
-    # Not sorted by shop, and some shops in several row groups.
+def test_lists_files_and_long_tables_give_the_same(tmp_path):
+    path, text, frame = tmp_path / "all.parquet", tmp_path / "all.csv", shops("ab")
+    fleet = fit_shops(frame, tmp_path / "frame")
+    # Not sorted by shop, and shops in several row groups.
     mixed = frame.sort_values("time", kind="stable")
-    parquet.write_table(pa.Table.from_pandas(mixed, preserve_index=False), path, row_group_size=40)
+    parquet.write_table(pa.Table.from_pandas(mixed, preserve_index=False), path, row_group_size=20)
     same(fleet, fit_shops(path, tmp_path / "parquet"), 1e-8)
     same(fleet, fit_shops([path], tmp_path / "list"), 1e-8)
     frame.to_csv(text, index=False)

@@ -71,6 +71,17 @@ def test_total_demand_is_counted_once(model: MOCGP) -> None:
     np.testing.assert_allclose(own, World.own.sum(axis=0), atol=1.5)
 
 
+def test_the_diagnosis_scores_rows_in_which_nothing_moved(model: MOCGP) -> None:
+    found = model.diagnose(folds=4)
+    held_out = ~found.truth.is_missing
+    assert np.all(held_out.all(axis=1) | ~held_out.any(axis=1))
+    untouched = ~World.full.any(axis=1)
+    assert found.scores["all"]["cells"] == np.sum(held_out[untouched])
+    own = found.rows[2]
+    assert own["lost"] == pytest.approx(model.lost_demand(samples=200)[0]["lost"], rel=0.1)
+    assert own["error"] < found.rows[-1]["error"] + 1
+
+
 def test_shares_are_given_by_name_and_by_distance(plain: MOCGP) -> None:
     def shares(given: Any) -> np.ndarray:
         return read_substitution(MOCGP(substitution=given), plain.training_).shares

@@ -44,6 +44,7 @@ def model():
         "kernels": {"mean": [Periodic("1d", "4h", columns="time"), RBF(columns="rain")]},
         "engine_settings": {"tolerance": 0.5},
         "max_iterations": 4,
+        "hyperparameters": "mixed",
         "random_state": 3,
         "progress": lambda *_: None,
     }

@@ -11,7 +11,6 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -35,10 +34,8 @@ from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.inference import FitResult, infer
 from censored_gp.inference.hyperparameters import POINTS, mixes
-from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Progress, silent
-from censored_gp.inference.sites import Sites, TrainingSites
 from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_demand
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
@@ -280,7 +277,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         rounded : number, list or dict by output, 0, or "auto", optional
             In which steps values were recorded: in steps of 1, a value of 6 is between 5.5 and 6.5,
             "at most 6" below 6.5 and "at least 6" above 5.5. 0: not in steps. "auto", the default:
-            in those that the values show; `summary` tells. Counts are what they are.
+            in those that the values show; `summary` tells. Counts are what they are, and so are
+            amounts of a Tweedie if nothing else is stated.
         start : fitted model, or dict of kernels by role, optional
             A fitted model of the same outputs and inputs: the fit goes on from its hyper-parameters
             and takes few steps where the data have changed little, as by some new days. Or kernels
@@ -320,26 +318,27 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                 begun = None if start is None else with_kernels(design, start)
                 models = starting_models(begun or design, units.apply(data.seen).full_values())
             recorded = widen_exact(data.seen)
-            task = training.make_task(self, data, models[-1], units.apply(recorded), progress=tell)
+            # The other engines take many times longer for a fit: they have one candidate.
+            task = training.make_task(self, data, models, units.apply(recorded), progress=tell)
             if begun is not None:
                 task = dataclasses.replace(task, explore=False, spare=())
             held_out = getattr(chosen, "validation", None)
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
                 chosen = dataclasses.replace(chosen, validation=(inputs, units.apply(seen)))
-            # The other engines take many times longer for a fit.
-            tried = models if self.engine == "natural" else models[-1:]
             shares = errors = None
             notes: tuple[str, ...] = ()
             if plan is not None:
                 exchange = Exchange(data.seen, units, plan, likelihoods)
                 learn = self.hyperparameters != "given"
-                best, settled = allocate_demand(task, tried, exchange, learn)
+                best, settled = allocate_demand(task, exchange, learn)
                 notes = () if settled else (UNSETTLED,)
-                tried, recorded = [best], exchange.observations
+                recorded = exchange.observations
                 shares, errors = exchange.plan.shares, exchange.errors
                 data, observed = dataclasses.replace(data, seen=recorded), units.apply(recorded)
-                task = dataclasses.replace(task, observations=observed, explore=False, spare=())
+                task = dataclasses.replace(
+                    task, model=best, candidates=(), observations=observed, explore=False, spare=()
+                )
                 if self.engine == "natural":
                     # Exposures say less of the noise than the messages did.
                     chosen = dataclasses.replace(chosen, learn=False)
@@ -347,7 +346,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                 chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
             if self.hyperparameters == "given" and self.engine == "natural":
                 chosen = dataclasses.replace(chosen, hold=True)
-            posterior, report = best_fit(partial(infer, self.engine), task, tried, chosen)
+            posterior, report = infer(self.engine, task, chosen)
             report = dataclasses.replace(report, notes=(*report.notes, *notes))
             self.substitution_, self.substitution_error_ = shares, errors
             self.posterior_, self.units_, self.training_ = posterior, units, data
@@ -411,21 +410,13 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             X = layouts.read_new(X, self.layout_)[0]
         return self.distribution_at(training.validated_inputs(self, X, self.columns_)[0])
 
-    def distribution_at(
-        self,
-        inputs: Float[np.ndarray, "N C"],
-        bounds: Observations | None = None,
-        sites: TrainingSites | None = None,
-    ) -> Prediction:
+    def distribution_at(self, inputs: Float[np.ndarray, "N C"]) -> Prediction:
         """Return the distribution of the true outputs at rows like those of `training_.inputs`.
-
-        Bounds (in model units) and sites of the rows are those of training cells; see `imputation`.
 
         >>> model.distribution_at(model.training_.inputs[:2]).shape
         (2, 1)
         """
-        names = self.output_names_
-        return Prediction(self.posterior_, self.units_, inputs, names, bounds, sites)
+        return Prediction(self.posterior_, self.units_, inputs, self.output_names_)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the expected true outputs, and their standard deviations if asked for.
@@ -540,13 +531,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             places = np.arange(len(self.training_.inputs))[given]
         if places is None or places.ndim != 1:
             raise ValueError(f"`rows` must be a slice, a mask or positions of rows, got {rows!r}.")
-        rows = places
-        sites = {
-            role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
-            for role, own in (self.posterior_.sites or {}).items()
-        }
-        bounds, inputs = self.units_.apply(self.training_.seen.rows(rows)), self.training_.inputs
-        return self.distribution_at(inputs[rows], bounds, sites)
+        inputs, bounds = self.training_.inputs[places], self.training_.seen.rows(places)
+        own = self.posterior_, self.units_, inputs, self.output_names_
+        return Prediction(*own, self.units_.apply(bounds), places)
 
     def impute(self, return_std: bool = False, rows: slice = ALL) -> Any:
         """Return the training outputs with the gaps filled, and standard deviations if asked for.

@@ -39,6 +39,7 @@ from censored_gp.data.errors import DataError, listed
 from censored_gp.data.files import PARQUET_ENDINGS, open_table
 from censored_gp.data.layout import columns_used
 from censored_gp.data.tables import Table, is_table, read_columns
+from censored_gp.estimator.analysis.diagnose import calendar_means, fill
 from censored_gp.estimator.analysis.lost_demand import group_cells, summarise
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import HMOCGP, load
@@ -456,23 +457,10 @@ def _cells(data: Any, cells: Any, *figures: Any) -> pa.Table:
 
 
 def _fallback(work: Work, model: Any, table: Table) -> dict[str, Any]:
-    """Return answers of means over exact cells of the same hour of the week; no intervals.
-
-    What was seen for a part of a period counts for that part, and gets the mean of the rest. An
-    hour without any has the mean of all hours; an output without any, its bounds.
-    """
+    """Return answers of means over exact cells of the same hour of the week; no intervals."""
     data = model.training_ = read_training(model, table, **work.columns)
     known, made = data.observations, {}
-    times = np.zeros(len(known), "datetime64[h]") if data.times is None else data.times
-    hour = times.astype("datetime64[h]").astype(np.int64) % 168
-    total, count = np.zeros((2, 168, known.shape[1]))
-    share = np.nan_to_num(known.exposure) * (known.lower == known.upper)
-    np.add.at(total, hour, np.where(share > 0, known.lower, 0.0))
-    np.add.at(count, hour, share)
-    overall = total.sum(axis=0) / np.where(count.sum(axis=0) > 0, count.sum(axis=0), 1.0)
-    means = np.where(count > 0, total / np.where(count > 0, count, 1.0), overall)[hour]
-    rest = known.is_partial * (1.0 - np.nan_to_num(known.exposure, nan=0.5))
-    filled = np.clip(means, known.lower, known.upper) + rest * means
+    filled = fill(known, calendar_means(known, data.times)[0])
     cells = np.nonzero(~known.is_exact)
     unknown = np.full(len(cells[0]), np.nan)
     made["imputed"] = _cells(data, cells, filled[cells], unknown, unknown)

@@ -209,12 +209,17 @@ def seen_by(
 
 
 def make_task(
-    model: Any, training: TrainingData, start: Model, observations: Observations, **more: Any
+    model: Any,
+    training: TrainingData,
+    starts: Sequence[Model],
+    observations: Observations,
+    **more: Any,
 ) -> Task:
-    """Return the task of an engine: a starting model and observations in model units."""
+    """Return the task of an engine: starting models and observations in model units."""
     inputs, most = training.inputs, model.max_inducing
     free = freedom_of(model.kernels, training.columns, inputs, most)
-    return Task(start, observations, inputs, model.inducing_tolerance, most, **free, **more)
+    more = {"candidates": tuple(starts), **free, **more}
+    return Task(starts[-1], observations, inputs, model.inducing_tolerance, most, **more)
 
 
 def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model]]:

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from censored_gp import CensoredGP, Observations
 from censored_gp.estimator.analysis import diagnose
+from censored_gp.estimator.analysis.compare import cross_validate
 from censored_gp.estimator.analysis.diagnose import censoring_cautions as cautions
 from censored_gp.estimator.settings import seed_of
 from censored_gp.kernels import RBF
@@ -29,7 +31,7 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     X, truth, cap = data
-    estimator = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
+    estimator = CensoredGP(kernels=RBF(1.0), heteroscedastic=False, hyperparameters="mixed")
     return estimator.fit(X, np.minimum(truth, cap), capacity=cap)
 
 
@@ -57,8 +59,7 @@ def test_the_table_is_about_cells_censored_anew(model, found):
     anew = (known.is_exact & ~again.is_exact)[:, 0]
     own, truth = found.rows[0], known.lower[anew, 0]
     assert own["cells"] == anew.sum()
-    slow = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
-    slow.fit(np.linspace(0, 12, N)[:, None], diagnose._without(again, held_out))
+    slow = clone(model).fit(np.linspace(0, 12, N)[:, None], diagnose._without(again, held_out))
     filled = slow.impute()[anew]
     assert own["error"] == pytest.approx(np.abs(filled - truth).mean(), rel=0.2)
     assert own["ratio"] == pytest.approx(filled.sum() / truth.sum(), abs=0.1)
@@ -82,7 +83,7 @@ def test_cells_are_censored_anew_as_the_real_ones_are(likelihood, flag, monkeypa
         likelihoods=(as_likelihood(likelihood),),
     )  # fmt: skip
     units = SimpleNamespace(apply=lambda seen: seen)
-    model = SimpleNamespace(training_=training, posterior_=None, units_=units)
+    model = SimpleNamespace(training_=training, posterior_=None, units_=units, substitution_=None)
     expected = y + 2 if likelihood == "gaussian" else y * 2.0**flag
     monkeypatch.setattr(diagnose, "_imputed", lambda *_: expected[:, None])
     again = diagnose.censor_anew(model, known.is_exact, rng)
@@ -113,7 +114,9 @@ def test_exact_counts_are_thinned_as_those_seen_for_a_part_of_their_period(monke
         likelihoods=(as_likelihood("poisson"),),
     )  # fmt: skip
     monkeypatch.setattr(diagnose, "_imputed_now", lambda _: y[:, None])
-    again = diagnose.censor_anew(SimpleNamespace(training_=training), known.is_exact, rng)
+    again = diagnose.censor_anew(
+        SimpleNamespace(training_=training, substitution_=None), known.is_exact, rng
+    )
     anew = (known.is_exact & ~again.is_exact)[:, 0]
     seen = anew & (again.exposure[:, 0] > 0)
     assert seen.sum() > 30
@@ -138,7 +141,9 @@ def test_what_is_exact_was_within_its_limit(flag, monkeypatch):
         likelihoods=(as_likelihood("gaussian"),),
     )  # fmt: skip
     monkeypatch.setattr(diagnose, "_imputed_now", lambda _: np.full(known.shape, limit + flag))
-    again = diagnose.censor_anew(SimpleNamespace(training_=training), known.is_exact, rng)
+    again = diagnose.censor_anew(
+        SimpleNamespace(training_=training, substitution_=None), known.is_exact, rng
+    )
     anew = known.is_exact & ~again.is_exact
     near, far = (again.lower, again.upper) if flag > 0 else (again.upper, again.lower)
     np.testing.assert_allclose(near[anew], known.lower[anew] - flag)
@@ -188,7 +193,9 @@ def verdict(ratio=1.0, error=1.0, y=None, flags=None, reading=None):
     training = SimpleNamespace(
         times=HOURS[:336].astype("M8[s]"), likelihoods=(as_likelihood("poisson"),)
     )
-    model = SimpleNamespace(observations_=known, training_=training, use_censoring=True)
+    model = SimpleNamespace(
+        observations_=known, training_=training, use_censoring=True, substitution_=None
+    )
     reading = truth + 1 if reading is None else reading
     return diagnose.verdict_of(model, rows, estimates, {diagnose.THIS: reading}, anew)
 
@@ -215,14 +222,13 @@ def test_what_speaks_against_estimates_comes_first():
 def test_every_cell_is_predicted_by_a_model_that_has_not_seen_it(model):
     """Refits of the estimator itself, cells missing, are the slow and obvious twin."""
     fold = diagnose.hold_out(model.observations_, 3)
-    fast = diagnose.cross_predict(model, fold).mean
+    fast = cross_validate(model, fold)["mean"]
     hidden = fold == 1
     known = model.observations_
     part = Observations(
         np.where(hidden, -np.inf, known.lower), np.where(hidden, np.inf, known.upper), known.names
     )
-    slow = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
-    slow.fit(np.linspace(0, 12, N)[:, None], part)
+    slow = clone(model).fit(np.linspace(0, 12, N)[:, None], part)
     mean = slow.predict_distribution(np.linspace(0, 12, N)[:, None]).mean
     np.testing.assert_allclose(fast[hidden], mean[hidden], atol=0.1)
 
@@ -232,11 +238,11 @@ def test_what_is_held_out_leaves_no_trace(model, data):
     fold = diagnose.hold_out(model.observations_, 3)
     known, hidden = model.observations_, fold == 1
     moved = np.where(hidden, np.where(known.is_exact, -known.lower, 0.1), known.lower)
-    other = CensoredGP(kernels=RBF(1.0), heteroscedastic=False)
+    other = clone(model)
     other.fit(data[0], Observations(moved, np.where(known.is_exact, moved, known.upper)))
     assert other.elbo_ != pytest.approx(model.elbo_, abs=1)
     other.units_ = model.units_
-    found, again = (diagnose.cross_predict(one, fold).mean for one in (model, other))
+    found, again = (cross_validate(one, fold)["mean"] for one in (model, other))
     np.testing.assert_allclose(found[hidden], again[hidden], rtol=1e-6)
     assert np.any(np.abs(found - again)[~hidden] > 0.01)
 
@@ -244,14 +250,14 @@ def test_what_is_held_out_leaves_no_trace(model, data):
 def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model, monkeypatch):
     starts, nothing = [], np.ones(model.observations_.shape, dtype=bool)
 
-    def keep(run, task, models, settings):
-        starts.append(models[-1])
+    def keep(engine, task, settings):
+        starts.append(task.model)
         return model.posterior_, model.report_
 
-    monkeypatch.setattr(diagnose, "best_fit", keep)
+    monkeypatch.setattr(diagnose, "infer", keep)
     seen = model.units_.apply(model.training_.seen)
     for hidden in (nothing, ~nothing):
-        diagnose._refit(model, seen, hidden)
+        diagnose.refit(model, seen, hidden)
     np.testing.assert_array_equal(starts[0].priors["mean"].mean, starts[1].priors["mean"].mean)
 
 
@@ -319,7 +325,7 @@ def test_what_is_wrong_is_said_in_words_even_if_cells_are_censored(prediction, w
     y = np.random.default_rng(0).normal(size=(400, 1))
     known = Observations.from_capacity({"y": np.minimum(y[:, 0], 0.8)}, 0.8)
     assert known.is_right.any()
-    row = diagnose.scored(prediction, known)["y"]
+    row = diagnose.scored(diagnose.cell_scores(prediction, known), known)["y"]
     said = diagnose._of_row(row | {"r2": 0.5}, 0.9, discrete=False)
     assert (not said) if words is None else any(words in sentence for _, sentence in said)
 

@@ -150,7 +150,7 @@ def frame(world):
 @pytest.fixture(scope="module")
 def model(world, frame):
     kernels = [Periodic("1d", columns="time"), RBF(columns="rain")]
-    estimator = CensoredGP("poisson", kernels, heteroscedastic=False)
+    estimator = CensoredGP("poisson", kernels, heteroscedastic=False, hyperparameters="mixed")
     return estimator.fit(frame, **NAMED, censored=world.censored)
 
 

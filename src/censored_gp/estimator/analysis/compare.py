@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 from sklearn.exceptions import ConvergenceWarning
 
 from censored_gp.data.errors import did_you_mean, listed
-from censored_gp.data.observations import Observations
-from censored_gp.estimator.analysis.diagnose import CrossPrediction, cross_predict, hold_out, scored
+from censored_gp.data.observations import Observations, widen_exact
+from censored_gp.estimator.analysis.diagnose import cell_scores, hold_out, refit, scored
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import MODELS
 from censored_gp.estimator.settings import check_settings
 from censored_gp.estimator.training import read_training
 from censored_gp.likelihoods import as_likelihood
+from censored_gp.prediction.predictive import Prediction
 
 SCORES = ("nlpd", "mae", "r2", "coverage", "pit_deviation")
 """The scores that the table of a comparison has."""
@@ -85,19 +87,23 @@ def compare(
     chosen = {"random_state": random_state, **(settings or {})}
     tried = [(name, family) for family in families for name in names]
     fitted = [MODELS[name](family, **chosen) for name, family in tried]
-    check_data(fitted, X, y, known)
+    with warnings.catch_warnings():
+        # What one of them cannot take is refused before minutes are spent on the others. The fit
+        # warns again.
+        warnings.simplefilter("ignore")
+        for model in fitted:
+            check_settings(model)
+            read_training(model, X, y, **known)
     seconds = [_fit(model, X, y, known) for model in fitted]
     discrete = {each.support.discrete for model in fitted for each in model.training_.likelihoods}
     exact = fitted[0].observations_.lower[fitted[0].observations_.is_exact]
     # Counts against continuous families, on data that are whole numbers.
-    widen = len(discrete) == 2 and bool(np.all(exact % 1 == 0))
+    as_counts = len(discrete) == 2 and bool(np.all(exact % 1 == 0))
     rows = []
     for (name, family), model, taken in zip(tried, fitted, seconds, strict=True):
         fold = hold_out(model.observations_, folds, model.training_.times, random_state)
-        prediction = cross_predict(model, fold)
-        found = scored(prediction, model.observations_)["all"]
-        if widen:
-            found["nlpd"] = nlpd_of_counts(prediction, model.observations_)
+        cells = cross_validate(model, fold, as_counts)
+        found = scored(cells, model.observations_)["all"]
         row = {"model": name, "likelihood": _named(family), "elbo": model.elbo_}
         rows.append({**row, **{score: found[score] for score in SCORES}, "seconds": taken})
     order = np.argsort([row["nlpd"] for row in rows], kind="stable")
@@ -106,14 +112,24 @@ def compare(
     return fitted[0].training_.table(columns)
 
 
-def check_data(models: Sequence[CensoredGP], X: Any, y: Any, known: dict[str, Any]) -> None:
-    """Refuse what one of the models cannot take, before minutes are spent on the others."""
-    with warnings.catch_warnings():
-        # The fit says it again.
-        warnings.simplefilter("ignore")
-        for model in models:
-            check_settings(model)
-            read_training(model, X, y, **known)
+def cross_validate(
+    model: CensoredGP, fold: Int[np.ndarray, "N D"], as_counts: bool = False
+) -> dict[str, Float[np.ndarray, "N D"]]:
+    """Return scores of every cell by a refit without its fold.
+
+    Each refit starts afresh: hyper-parameters fitted to all cells would leak those held out.
+    `as_counts`: whole numbers are y ± 1/2 under a continuous family.
+    """
+    training, units, known = model.training_, model.units_, model.observations_
+    seen, found = units.apply(widen_exact(training.seen)), {}
+    for k in np.unique(fold):
+        posterior, own = refit(model, seen, fold == k), fold == k
+        prediction = Prediction(posterior, units, training.inputs, known.names)
+        cells = cell_scores(prediction, known)
+        if as_counts:
+            cells["nlpd"] = nlpd_of_counts(prediction, known)
+        found = {name: np.where(own, part, found.get(name, part)) for name, part in cells.items()}
+    return found
 
 
 def _fit(model: CensoredGP, X: Any, y: Any, known: dict[str, Any]) -> float:
@@ -136,8 +152,8 @@ def _named(family: Any) -> str:
     return type(as_likelihood(family)).__name__
 
 
-def nlpd_of_counts(prediction: CrossPrediction, known: Observations) -> float:
-    """Return the mean `nlpd` of whole numbers, y ± 1/2 under a continuous family."""
+def nlpd_of_counts(prediction: Prediction, known: Observations) -> Float[np.ndarray, "N D"]:
+    """Return the `nlpd` of whole numbers, y ± 1/2 under a continuous family; else NaN."""
     half = np.where(prediction.discrete, 0.0, 0.5)
     logs = prediction.log_probability(known.lower - half, known.upper + half)
-    return float(-np.mean(logs[~known.is_missing & ~known.is_partial]))
+    return np.where(known.is_missing | known.is_partial, np.nan, -logs)

@@ -15,32 +15,32 @@ cells were seen for a part of their period, exact counts are thinned to such par
 Whether limits are independent of demand cannot be told from censored records alone (Tsiatis, 1975).
 If what can be told speaks against the model, the verdict says so, with the readings of all methods.
 
-`hold_out`, `cross_predict` and `scored` make a cross-validation, for `compare`.
+With `substitution` it is not known what would move from a cell that was censored anew: the verdict
+then rests on what else can be told, and whole rows are held out, so that no record of a day tells
+of its other outputs.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
-from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from censored_gp.data.errors import quoted
 from censored_gp.data.observations import Observations, widen_exact
 from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
+from censored_gp.estimator.analysis.lost_demand import draw_lost
 from censored_gp.estimator.settings import seed_of
 from censored_gp.estimator.training import TrainingData, make_task, seen_by
 from censored_gp.inference import infer
 from censored_gp.inference.hyperparameters import POINTS, mixes
-from censored_gp.inference.model_search import best_fit
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
-from censored_gp.inference.sites import Sites
 from censored_gp.model.compilation import float64, interruptible
 from censored_gp.model.model import Model
 from censored_gp.model.starting_values import design_for, starting_models
@@ -79,6 +79,9 @@ BROKEN_OFF = 0.6
 CLEARLY = 2.0
 """Differences of so many standard errors are no chance."""
 
+DRAWS = 200
+"""Joint draws of lost demand, where it is no sum of single cells (substitution)."""
+
 MOST_NAMED = 5
 """A sentence names at most this many outputs."""
 
@@ -93,6 +96,12 @@ CAPACITY = (
 ALWAYS_CENSORED = (
     "these are censored every time. What is said of the values there rests on other times and on "
     "the model, and goes too far beyond the bounds if the bounds rose and fell with the values."
+)
+
+SUBSTITUTED = (
+    "No exact cell was censored anew, as it is not known what would have moved to other outputs: "
+    "estimates of censored cells are held against no truth. Cells held out are those of rows in "
+    "which nothing moved."
 )
 
 THIS, BOOSTING = "this model", "boosting"
@@ -152,31 +161,34 @@ class Diagnosis:
 
 def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
     """Censor exact cells anew, hold out days, and judge a refit; see `CensoredGP.diagnose`."""
-    if model.substitution_ is not None:
-        raise ValueError(
-            "diagnose needs a model without `substitution`: it is not known what would move from "
-            "cells that are censored anew. folds=0 makes a report without a diagnosis."
-        )
     training: TrainingData = model.training_
-    known, units, inputs = training.observations, model.units_, training.inputs
+    known, units = training.observations, model.units_
     rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
     held_out = hold_out(known, folds, training.times, rng) == 0
-    again = known
-    if model.use_censoring:
-        again = censor_anew(model, known.is_exact & ~held_out, rng)
-    seen = seen_by(training.likelihoods, again, model.use_censoring)
-    posterior = _refit(model, units.apply(widen_exact(seen)), held_out, model.posterior_.model)
-    prediction = Prediction(posterior, units, inputs, known.names)
-    anew, short = known.is_exact & ~again.is_exact, known.falls_short & model.use_censoring
-    if anew.any():
-        judged, own = anew, _imputed(posterior, units, inputs, again, units.apply(seen), anew)
+    again, whole, short = known, known, known.falls_short & model.use_censoring
+    if model.substitution_ is not None:
+        held_out = np.broadcast_to(held_out[:, :1], known.shape)
+        # Of other records it is not known what of them is own demand.
+        whole = seen = recorded = training.seen
     else:
-        judged, own = known.is_exact & held_out, prediction.mean
+        if model.use_censoring:
+            again = censor_anew(model, known.is_exact & ~held_out, rng)
+        seen = seen_by(training.likelihoods, again, model.use_censoring)
+        recorded = widen_exact(seen)
+    posterior = refit(model, units.apply(recorded), held_out, model.posterior_.model)
+    prediction = Prediction(posterior, units, training.inputs, known.names)
+    anew = known.is_exact & ~again.is_exact
+    if anew.any():
+        judged, own = anew, _imputed(model, posterior, again, seen, anew)
+    else:
+        judged, own = whole.is_exact & held_out, prediction.mean
     estimates = {THIS: own, **simple_estimates(_without(again, held_out), training)}
     readings = {THIS: _imputed_now(model), **simple_estimates(known, training)}
     rows, truth = [], np.where(judged, known.lower, 0.0)
     for name, estimate in estimates.items():
         lost = np.where(short, readings[name] - known.recorded, 0.0)
+        if name == THIS and model.substitution_ is not None:
+            lost[short] = draw_lost(model, DRAWS, 0)[0].mean(axis=0)
         off = np.where(judged, estimate - truth, 0.0)
         for output, d in _outputs(known):
             cells, size = int(judged[:, d].sum()), np.abs(truth[:, d]).sum()
@@ -186,8 +198,8 @@ def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
             figures["lost"] = float(lost[:, d].sum())
             rows.append({"method": name, "output": output, **figures})
     table = training.table({name: [row[name] for row in rows] for name in rows[0]})
-    truth = _without(known, ~held_out)
-    scores = scored(prediction, truth)
+    truth = _without(whole, ~held_out)
+    scores = scored(cell_scores(prediction, truth), truth)
     verdict = verdict_of(model, rows, estimates, readings, anew)
     return Diagnosis(verdict, warnings_of(model, scores), table, scores, prediction, truth)
 
@@ -205,15 +217,12 @@ def _without(known: Observations, cells: Mask) -> Observations:
 
 
 def _imputed(
-    posterior: Posterior, units: Any, inputs: Any, known: Observations, seen: Any, cells: Mask
+    model: Any, posterior: Posterior, known: Observations, seen: Observations, cells: Mask
 ) -> Cells:
     """Return the expected truth of some training cells, given what is known; elsewhere NaN."""
     rows, found = np.flatnonzero(cells.any(axis=1)), np.full(known.shape, np.nan)
-    sites = {
-        role: Sites(*(np.asarray(part)[..., rows, :] for part in own))
-        for role, own in (posterior.sites or {}).items()
-    }
-    given = Prediction(posterior, units, inputs[rows], known.names, seen.rows(rows), sites)
+    units, inputs = model.units_, model.training_.inputs[rows]
+    given = Prediction(posterior, units, inputs, known.names, units.apply(seen.rows(rows)), rows)
     within = np.clip(given.mean, known.lower[rows], known.upper[rows])
     found[rows] = np.where(known.is_partial[rows], given.mean, within)
     return np.where(cells, found, np.nan)
@@ -224,8 +233,9 @@ def _imputed_now(model: Any) -> Cells:
     data, cells = model.training_, censored_cells(model.training_.observations)
     if not cells.any():
         return np.full(cells.shape, np.nan)
-    seen = model.units_.apply(data.seen)
-    return _imputed(model.posterior_, model.units_, data.inputs, data.observations, seen, cells)
+    # Own demand for an output at its limit may be below that.
+    known = data.observations if model.substitution_ is None else data.seen
+    return _imputed(model, model.posterior_, known, data.seen, cells)
 
 
 def censored_cells(known: Observations) -> Mask:
@@ -338,22 +348,16 @@ def _sums(cells: Shaped[np.ndarray, "N D"], code: Codes) -> Cells:
 
 
 def simple_estimates(known: Observations, training: TrainingData) -> dict[str, Cells]:
-    """Return estimates by simple methods trained on exact cells, within the bounds of each cell.
+    """Return estimates by simple methods trained on exact cells, within the bounds of each cell."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
 
-    What was seen for a part of a period counts for that part, and gets the estimate of the rest.
-    """
     times, levels = training.times, calendar_slots(training.times, len(known))
-    weight = np.nan_to_num(known.exposure) * (known.lower == known.upper)
-    value = np.where(weight > 0, known.lower, 0.0)
-    mean = np.broadcast_to(np.nanmean(known.full_values(), axis=0), known.shape)
-    for slot in reversed(levels):
-        count = _sums(weight, slot)
-        mean = np.where(count > 0, _sums(value, slot) / np.where(count > 0, count, 1.0), mean)
+    mean, weight = calendar_means(known, times)
     calendar = [] if times is None else [np.stack([levels[2], weekday(times)], axis=1)]
     boosted, matrix = mean.copy(), np.concatenate([training.inputs, *calendar], axis=1)
     for d in np.flatnonzero(np.sum(weight > 0, axis=0) >= 2):
         rows = weight[:, d] > 0
-        own, rate = weight[rows, d], value[rows, d] / weight[rows, d]
+        own, rate = weight[rows, d], known.lower[rows, d] / weight[rows, d]
         regressor = HistGradientBoostingRegressor(random_state=0)
         regressor.set_params(early_stopping=False)
         # Threads that wait for each other cost more than they save on a busy machine.
@@ -361,11 +365,29 @@ def simple_estimates(known: Observations, training: TrainingData) -> dict[str, C
             boosted[:, d] = regressor.fit(matrix[rows], rate, own).predict(matrix)
     hourly = len(np.unique(levels[0])) > 7
     name = "mean" if times is None else f"{'hour' if hourly else 'day'}-of-week mean"
+    return {name: fill(known, mean), BOOSTING: fill(known, boosted)}
+
+
+def calendar_means(known: Observations, times: Times | None) -> tuple[Cells, Cells]:
+    """Return the mean of exact cells of the same hour of the week, and the weight of each cell.
+
+    Where there are none it is that of the hour on working days or on others, of the hour on any
+    day, or of all records. What was seen for a part of a period counts for that part.
+    """
+    weight = np.nan_to_num(known.exposure) * (known.lower == known.upper)
+    value, records = np.where(weight > 0, known.lower, 0.0), known.full_values()
+    number = np.maximum(np.sum(~np.isnan(records), axis=0), 1)
+    mean = np.broadcast_to(np.nansum(records, axis=0) / number, known.shape)
+    for slot in reversed(calendar_slots(times, len(known))):
+        count = _sums(weight, slot)
+        mean = np.where(count > 0, _sums(value, slot) / np.where(count > 0, count, 1.0), mean)
+    return mean, weight
+
+
+def fill(known: Observations, estimate: Cells) -> Cells:
+    """Return estimates within the bounds; of a part of a period what was seen, and of the rest."""
     rest = np.where(known.exposure == 0, 0.0, 1 - np.nan_to_num(known.exposure, nan=0.5))
-    return {
-        method: np.clip(cells, known.lower, known.upper) + rest * cells
-        for method, cells in ((name, mean), (BOOSTING, boosted))
-    }
+    return np.clip(estimate, known.lower, known.upper) + rest * estimate
 
 
 # ---- words ----
@@ -426,8 +448,9 @@ def verdict_of(
             f"Output {quoted(known.names[d])} is estimated at up to {top[d]:.4g}; no more than "
             f"{highest[d]:.4g} was ever recorded of it."
         )
-    # A capacity is reached on busy days, and does not depend on them.
-    right = known.is_right & np.isposinf(capacities(known))
+    # A capacity is reached on busy days, and does not depend on them. With substitution, other
+    # outputs are busy because one is at its limit.
+    right = known.is_right & np.isposinf(capacities(known)) & (model.substitution_ is None)
     if times is not None and right.any() and np.all(known.lower[known.is_exact] >= 0):
         seen, usual = (np.where(right, cells, 0.0) for cells in _neighbours(known, times))
         busier, scale = seen.sum() / max(usual.sum(), 1e-300), max(usual.sum(), 1e-300)
@@ -481,6 +504,7 @@ def warnings_of(model: Any, scores: Scores, level: float = LEVEL) -> tuple[str, 
     times = model.training_.times if model.use_censoring else None
     found = [] if model.report_.converged else [model.report_.message]
     found += censoring_cautions(known, times)
+    found += [] if model.substitution_ is None else [SUBSTITUTED]
     if sum(scores[name]["cells"] for name in known.names) == 0:
         found.append(
             "No cell could be scored, as all were seen for a part of their period: nothing is "
@@ -568,39 +592,7 @@ def _always_censored(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
     return f"{always.sum()} of {often.sum()} {what} of the week, such as {example}"
 
 
-# ---- cross-validation ----
-
-
-class CrossPrediction:
-    """Out-of-fold predictions: each cell is predicted by the refit that it was held out of."""
-
-    def __init__(self, parts: Sequence[Prediction], fold: Int[np.ndarray, "N D"]) -> None:
-        self._parts, self._fold = parts, fold
-        self.names, self.discrete = parts[0].names, parts[0].discrete
-
-    def _chosen(self, ask: Callable[[Prediction], Any]) -> Any:
-        return np.choose(self._fold, np.stack([ask(part) for part in self._parts]))
-
-    @property
-    def mean(self) -> Cells:
-        """Expected value of each cell."""
-        return self._chosen(lambda part: part.mean)
-
-    def quantile(self, level: Any) -> Float[np.ndarray, "... N D"]:
-        """Return quantiles; a list of levels gives a leading axis."""
-        return self._chosen(lambda part: part.quantile(level))
-
-    def interval(self, probability: float = LEVEL) -> tuple[Cells, Cells]:
-        """Return both ends of central intervals."""
-        return tuple(self._chosen(lambda part: np.stack(part.interval(probability))))
-
-    def cdf(self, y: Cells) -> Cells:
-        """Return P(Y <= y)."""
-        return self._chosen(lambda part: part.cdf(y))
-
-    def log_probability(self, lower: Cells, upper: Cells) -> Cells:
-        """Return log P(lower <= Y <= upper), the log density where they are equal."""
-        return self._chosen(lambda part: part.log_probability(lower, upper))
+# ---- held-out days ----
 
 
 def hold_out(
@@ -628,20 +620,7 @@ def _days(times: Times | None, rows: int) -> Codes:
     return np.unique(times.astype("datetime64[D]"), return_inverse=True)[1]
 
 
-def cross_predict(model: Any, fold: Int[np.ndarray, "N D"]) -> CrossPrediction:
-    """Predict every cell by a refit without its fold.
-
-    Each refit starts afresh: hyper-parameters fitted to all cells would leak those held out.
-    """
-    training, units = model.training_, model.units_
-    seen, parts = units.apply(widen_exact(training.seen)), []
-    for k in range(int(fold.max()) + 1):
-        posterior = _refit(model, seen, fold == k)
-        parts.append(Prediction(posterior, units, training.inputs, model.output_names_))
-    return CrossPrediction(parts, fold)
-
-
-def _refit(model: Any, seen: Observations, held_out: Mask, start: Model | None = None) -> Posterior:
+def refit(model: Any, seen: Observations, held_out: Mask, start: Model | None = None) -> Posterior:
     """Fit to observations in model units without some cells, afresh or going on from a model."""
     training = model.training_
     with interruptible(), float64():
@@ -652,24 +631,36 @@ def _refit(model: Any, seen: Observations, held_out: Mask, start: Model | None =
             left = np.where(np.isnan(left).all(axis=0), values, left)
             data = training.likelihoods, training.columns, training.inputs, training.own_inputs
             models = starting_models(design_for(vars(model), *data), left)
-            task = make_task(model, training, models[-1], seen, held_out=held_out)
+            task = make_task(model, training, models, seen, held_out=held_out)
         else:
-            models, task = [start], make_task(model, training, start, seen, held_out=held_out)
+            task = make_task(model, training, [start], seen, held_out=held_out)
             task = dataclasses.replace(task, explore=False, spare=())
         points = POINTS if mixes(model.hyperparameters, "natural", task) else 0
-        settings = NaturalSettings(points=points, hold=model.hyperparameters == "given")
+        # With substitution, messages that the fit ended with take the place of records.
+        learn, hold = model.substitution_ is None, model.hyperparameters == "given"
+        settings = NaturalSettings(points=points, hold=hold, learn=learn)
         if start is not None and model.engine == "natural" and model.max_iterations is not None:
             settings = dataclasses.replace(settings, max_iterations=model.max_iterations)
         # The other engines would take many times longer for about the same answer.
-        posterior, result = best_fit(partial(infer, "natural"), task, models, settings)
+        posterior, result = infer("natural", task, settings)
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return posterior
 
 
-def scored(
-    prediction: CrossPrediction | Prediction, truth: Observations, level: float = LEVEL
-) -> Scores:
+def cell_scores(prediction: Any, truth: Observations, level: float = LEVEL) -> dict[str, Cells]:
+    """Return the figures of each cell that `scored` takes means of."""
+    pit = metrics.pit(prediction, truth)
+    return {
+        "mean": prediction.mean,
+        "nlpd": metrics.nlpd_cells(prediction, truth),
+        "coverage": metrics.coverage_cells(prediction, truth, level)[2],
+        "pit_lower": pit.lower,
+        "pit_upper": pit.upper,
+    }
+
+
+def scored(cells: dict[str, Cells], truth: Observations) -> Scores:
     """Return scores by output, with a last row named "all".
 
     `cells` counts all cells that were scored, `exact` the exact ones. `nlpd` is the mean negative
@@ -677,28 +668,21 @@ def scored(
     the share of cells inside their intervals; `pit_deviation` is how far the probability integral
     transforms are from uniform.
     """
-    exact = np.where(truth.is_exact, truth.lower, np.nan)
-    log_scores = metrics.nlpd_cells(prediction, truth)
-    pit = metrics.pit(prediction, truth)
-    known, r2 = ~np.isnan(log_scores), metrics.r2(prediction, exact, per_output=True)
-
-    def row(d: slice, r2: Any, coverage: Any) -> dict[str, float]:
-        own = metrics.PIT(pit.lower[:, d], pit.upper[:, d])
-        errors = np.abs(prediction.mean - exact)[:, d]
-        return {
-            "cells": int(known[:, d].sum()),
-            "exact": int(truth.is_exact[:, d].sum()),
-            "nlpd": metrics.mean_of(log_scores[:, d], known[:, d], per_output=False),
-            "mae": metrics.mean_of(errors, truth.is_exact[:, d], per_output=False),
-            "r2": float(r2),
-            "coverage": float(coverage),
-            "pit_mean": metrics.mean_of(own.mid(), known[:, d], per_output=False),
-            "pit_deviation": own.deviation(),
+    known, exact = ~np.isnan(cells["nlpd"]), truth.is_exact
+    r2 = metrics.r2(cells["mean"], np.where(exact, truth.lower, np.nan), per_output=True)
+    errors, table = np.abs(cells["mean"] - truth.lower), {}
+    for d, name in enumerate((*truth.names, "all")):
+        own = slice(None) if d == len(truth.names) else slice(d, d + 1)
+        pit = metrics.PIT(cells["pit_lower"][:, own], cells["pit_upper"][:, own])
+        mean_of = partial(metrics.mean_of, known=known[:, own], per_output=False)
+        table[name] = {
+            "cells": int(known[:, own].sum()),
+            "exact": int(exact[:, own].sum()),
+            "nlpd": mean_of(cells["nlpd"][:, own]),
+            "mae": metrics.mean_of(errors[:, own], exact[:, own], per_output=False),
+            "r2": metrics.mean_of(r2[own], ~np.isnan(r2[own]), per_output=False),
+            "coverage": mean_of(cells["coverage"][:, own]),
+            "pit_mean": mean_of(pit.mid()),
+            "pit_deviation": pit.deviation(),
         }
-
-    each, all_ = (metrics.coverage(prediction, truth, level, per_output=p) for p in (True, False))
-    table = {
-        name: row(slice(d, d + 1), r2[d], each.expected[d]) for d, name in enumerate(truth.names)
-    }
-    mean_r2 = metrics.mean_of(r2, ~np.isnan(r2), per_output=False)
-    return table | {"all": row(slice(None), mean_r2, all_.expected)}
+    return table

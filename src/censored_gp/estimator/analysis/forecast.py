@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
 from censored_gp.data import time as clock
 from censored_gp.data.errors import DataError, listed, refuse
@@ -193,11 +193,19 @@ def _rows(
             said = f"must have one row for each of the {len(wall)} times ahead, or a column of "
             raise DataError(f"{said}their times, got {len(values)} rows.", argument="inputs")
         return np.arange(len(wall))
-    given = _instants(table, time, columns)
+    c = columns.names.index(str(time))
+    zone, was_time = columns.zones[c], columns.is_time[c]
+    column = table.with_times(time).column(time, "Input", zone and "UTC")
+    require_kind(column, was_time, zone)
+    if was_time:
+        refuse(np.isnat(column.values), column.name, "Input", "got a missing time.")
+        given, wanted = column.values.astype("datetime64[s]"), instants.astype("datetime64[s]")
+    else:
+        # To the sixth digit of a step and beyond they agree or are different times.
+        given, wanted = np.round(column.numbers("Input"), 9), np.round(instants, 9)
     distinct, first, code = np.unique(given, return_index=True, return_inverse=True)
     other, said = values != values[first[code]], "got the time of row {} again, with other inputs."
     refuse(np.any(other, axis=1), str(time), "Input", said, first[code])
-    wanted = np.round(instants, 9) if given.dtype.kind == "f" else instants.astype(given.dtype)
     place = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
     absent = np.flatnonzero(distinct[place] != wanted)
     if len(absent):
@@ -205,16 +213,3 @@ def _rows(
         said += f"got none for {time} {wall[absent[0]]} ({len(absent)} missing)."
         raise DataError(said, argument="inputs")
     return first[place]
-
-
-def _instants(table: Table, time: Any, columns: Columns) -> Shaped[np.ndarray, " K"]:
-    """Return the times of a table: in UTC, without a zone if the training data have none."""
-    c = columns.names.index(str(time))
-    zone, was_time = columns.zones[c], columns.is_time[c]
-    column = table.with_times(time).column(time, "Input", zone and "UTC")
-    require_kind(column, was_time, zone)
-    if not was_time:
-        # To the sixth digit of a step and beyond they agree or are different times.
-        return np.round(column.numbers("Input"), 9)
-    refuse(np.isnat(column.values), column.name, "Input", "got a missing time.")
-    return column.values.astype("datetime64[s]")
