@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 VENV := .venv/.demo
 READY := .venv/.ready
-QUICK_TO_COMPILE := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
+QUICK_TO_COMPILE := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
+	--xla_cpu_use_fusion_emitters=false
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test slow fuzz oracles oldest newest install lint format docs screenshot bench clean
@@ -83,7 +84,7 @@ screenshot: $(READY)  ## Make the picture of the report in docs/images (needs Ch
 	$(BIN)/python docs/screenshot.py
 
 bench: $(READY)  ## Run every benchmark
-	@for name in speed scale profile rivals lost_demand real_data trust detection_limits; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+	@for name in speed answers scale profile rivals lost_demand real_data trust detection_limits calibration; do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:  ## Remove what make has made
 	rm -rf .venv .venv-* dist site out .pytest_cache .ruff_cache

@@ -1,7 +1,8 @@
 """Calibration of the whole pipeline: do 90 % intervals of cells and sums hold what they promise?
 
     python -m benchmarks.calibration [--families gaussian ...] [--censored 0 30 60 80]
-        [--replicates 24] [--settings '{"hyperparameters": "fixed"}'] [--white]
+        [--seeds 0 24] [--settings '{"hyperparameters": "fixed"}'] [--scale 0.5] [--white]
+        [--results FILE]
 
 A world has hyper-parameters of its own: lengthscale, couplings, level and noise are drawn from wide
 distributions, then latent functions and outputs from the model, and limits independently of them.
@@ -9,15 +10,20 @@ The estimator sees none of this and fits with its defaults. Of each family and s
 cells: how many cells (censored ones, or new ones where none is) and sums (`lost_demand` by output,
 or sums of new rows) the intervals hold, with standard errors over worlds; the pooled and the median
 ratio of estimated to true sums; and how evenly the true sums rank among joint draws of them, as a
-histogram in tenths with the p-value of a chi-squared test.
+histogram in tenths with the p-value of a chi-squared test. Each replicate is appended to a file of
+results; what this holds already is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import json
 import time
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +57,9 @@ class World(NamedTuple):
     censored: Bool[np.ndarray, "N D"]
 
 
-def simulate(family: str, share: float, seed: int, rows: int = 80, outputs: int = 2) -> World:
+def simulate(
+    family: str, share: float, seed: int, rows: int = 80, outputs: int = 2, scale: float = -1.0
+) -> World:
     """Draw hyper-parameters, latent functions, outputs, and limits that censor a share of them."""
     random = np.random.default_rng([seed, sum(map(ord, family))])
     likelihood = as_likelihood(family)
@@ -66,7 +74,7 @@ def simulate(family: str, share: float, seed: int, rows: int = 80, outputs: int 
             mean = random.normal(level, spread, (1, outputs))
             priors[role] = LMC((RBF(length, columns=(0,)),), (mixing[None],), mean, (0, 1))
         else:
-            middle = SCALES.get(family, -1.0) if role == "scale" else 1.5
+            middle = SCALES.get(family, scale) if role == "scale" else 1.5
             mean = random.normal(middle, 0.3, (1, outputs))
             priors[role] = LMC((), (), mean, (0, 1))
     model = Model(priors, (likelihood,) * outputs)
@@ -162,27 +170,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--families", nargs="+", default=FAMILIES)
     parser.add_argument("--censored", nargs="+", type=int, default=[0, 30, 60, 80])
-    parser.add_argument("--replicates", type=int, default=24)
+    parser.add_argument("--seeds", nargs=2, type=int, default=[0, 24], help="first, and end")
     parser.add_argument("--rows", type=int, default=80)
+    parser.add_argument("--scale", type=float, default=-1.0, help="level of the log scale")
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--white", action="store_true", help="white noise: 5 x 50 and 10 x 10")
+    parser.add_argument("--results", type=Path, help="a file of JSON lines")
     given = parser.parse_args()
-    seeds = range(given.replicates)
+    worlds: dict[str, Callable[[int], World]] = {}
     if given.white:
-        for rows, outputs in ((5, 50), (10, 10)):
-            found = [
-                replicate("gaussian", white_noise(rows, outputs, seed), given.settings)
-                for seed in seeds
-            ]
-            print(summary(f"white noise, {rows} x {outputs}", found), flush=True)
-        return
-    for family in given.families:
-        for percent in given.censored:
-            found = [
-                replicate(family, simulate(family, percent / 100, seed, given.rows), given.settings)
-                for seed in seeds
-            ]
-            print(summary(f"{family}, {percent} %", found), flush=True)
+        for shape in ((5, 50), (10, 10)):
+            worlds[f"gaussian, white {shape}"] = functools.partial(white_noise, *shape)
+    else:
+        for family, percent in itertools.product(given.families, given.censored):
+            own = {"rows": given.rows, "scale": given.scale}
+            worlds[f"{family}, {percent} %"] = functools.partial(
+                simulate, family, percent / 100, **own
+            )
+    run = json.dumps([given.rows, given.scale, given.settings])
+    if given.results:
+        given.results.touch()
+    lines = given.results.read_text().splitlines() if given.results else []
+    known = {(line["run"], line["case"], line["seed"]): line for line in map(json.loads, lines)}
+    for case, draw in worlds.items():
+        found = []
+        for seed in range(*given.seeds):
+            line = known.get((run, case, seed))
+            if line is None:
+                one = replicate(case.partition(",")[0], draw(seed=seed), given.settings)
+                line = {"run": run, "case": case, "seed": seed, **one}
+                if given.results:
+                    with given.results.open("a") as file:
+                        print(json.dumps(line), file=file)
+            found.append(line)
+        print(summary(case, found), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
 
 Log-normal and gamma values, whose level depends on an input, are rounded to whole numbers. Readings
 up to the 20, 40 or 60 % quantile are flagged and show that quantile ("<= 6"). The tables of nada2
-are real: their lowest exact readings are hidden in the same way, by a floor at these quantiles.
+are real: their lowest exact readings are hidden in the same way, by a floor at these quantiles. As
+these were detected, they are not below the least limit of the table, and the model is told so:
+values below it are unknown, and none of them is scored.
 
 Of the hidden values the table gives the share that lies in the 90 % intervals, of the values before
 rounding (`held`, of simulated ones) and of the readings (`readings held`: a reading counts by the
@@ -98,8 +100,10 @@ def figures(
     fits = []
     for shown in (floor, lowest):
         y = np.where(hidden, shown, readings)
+        least = np.where(hidden & ~known.all(), np.min(truth[~known], initial=np.inf), 0.0)
+        seen = Observations.from_detection_limit(y, nondetect=hidden | ~known, floor=least)
         model = CGP(family, random_state=0)
-        fits.append(model.fit(X, Observations.from_flags(y, hidden | ~known, side="left")))
+        fits.append(model.fit(X, seen))
         if not (twice and model.observations_.step[0]):
             break
     filled, (low, high) = fits[0].impute(), fits[0].impute_interval(0.9)

@@ -77,6 +77,15 @@ CASES = {
         )
         for world, follow in (("", True), (", supply independent of demand", False))
     },
+    **{
+        f"bikes, 28 days, minutes known, returns are outputs{world}": Case(
+            _bikes(28, minutes=True, returns_follow_demand=follow),
+            "poisson",
+            with_returns=True,
+            exposed=True,
+        )
+        for world, follow in (("", True), (", supply independent of demand", False))
+    },
     "shop, 120 days": Case(lambda seed: simulate.shop(days=120, seed=seed), models=BOTH),
     "car parks, 28 days": Case(
         lambda seed: simulate.car_park(days=28, seed=seed), "gaussian", models=BOTH
@@ -89,11 +98,12 @@ def run(settings: Settings) -> dict[str, float]:
     began, case = time.process_time(), CASES[settings["case"]]
     world = case.simulate(settings["seed"])
     seen, censored = world.observed, world.censored
+    exposure = world.exposure if case.exposed else None
     if case.with_returns:
         seen = np.hstack([seen, world.returned])
         censored = np.hstack([censored, np.zeros_like(censored)])
+        exposure = None if exposure is None else np.hstack([exposure, np.ones_like(exposure)])
     model = getattr(presets, settings["model"])(case.family, case.kernels)
-    exposure = world.exposure if case.exposed else None
     model.fit(world.inputs(), seen, censored=censored, exposure=exposure)
     truth = (world.demand - world.observed).sum(axis=0)
     rows = list(model.lost_demand(by="output", samples=400, random_state=0))[: len(truth)]

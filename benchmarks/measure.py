@@ -35,6 +35,7 @@ def run(
     limit: float,
     tree: Path = HERE,
     variables: Mapping[str, str] | None = None,
+    folder: Path = HERE,
 ) -> Used:
     """Run a command, with the package of a source tree first on the path, for at most `limit` s."""
     path = os.pathsep.join([str(tree / "src"), str(HERE)])
@@ -42,7 +43,7 @@ def run(
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            command, stdout=output, stderr=errors, env=settings, cwd=HERE, start_new_session=True
+            command, stdout=output, stderr=errors, env=settings, cwd=folder, start_new_session=True
         )
         late = False
         while True:

@@ -124,7 +124,7 @@ def build(kind: str, size: int) -> Case:
         new, truth = {"time": table["time"][held]}, truth[held]
         table = {name: column[used] for name, column in table.items()}
     else:
-        from censored_gp.datasets import new_york
+        from reproduction.protocol import new_york
 
         data = new_york(0)
         family = {"new_york poisson": (MOCGP, "poisson")}.get(kind, (HMOCGP, "negative_binomial"))

@@ -12,9 +12,9 @@ import time
 import warnings
 
 from censored_gp import HMOCGP, MOCGP
-from censored_gp.datasets import new_york
 from censored_gp.inference.natural import NaturalSettings
 from reproduction.models import paper_kernels
+from reproduction.protocol import new_york
 
 PUBLISHED_ITERATIONS = 9802
 """RMSprop iterations of the paper's published code on these data."""

@@ -8,7 +8,10 @@ import pytest
 
 # Most tests run a program once: what compiles quickly is done sooner than what runs quickly. To be
 # said before JAX is imported, which is why only fixtures import it here.
-QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+QUICK_TO_COMPILE = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_use_fusion_emitters=false"
+)
 os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
 
 # Real data may lie beside the project.
@@ -31,6 +34,28 @@ def float64():
 
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def at_the_mode():
+    """Fits stay at the mode of the hyper-parameters, unless a test asks for them to be mixed.
+
+    Sixteen fits instead of one take long; what is tested is seldom the mixture.
+    """
+    from censored_gp.inference import hyperparameters
+
+    with pytest.MonkeyPatch.context() as patch:
+        usual = hyperparameters.MOST_CELLS
+        patch.setattr(hyperparameters, "MOST_CELLS", 0)
+        yield usual
+
+
+@pytest.fixture
+def mixed_by_default(at_the_mode, monkeypatch):
+    """Small fits mix hyper-parameters, as they do for users."""
+    from censored_gp.inference import hyperparameters
+
+    monkeypatch.setattr(hyperparameters, "MOST_CELLS", at_the_mode)
 
 
 @pytest.fixture(scope="module")

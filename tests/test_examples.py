@@ -43,6 +43,7 @@ def model():
     return CGP(hyperparameters="fixed").fit(X, y, capacity=3)
 
 
+@pytest.mark.usefixtures("mixed_by_default")
 @pytest.mark.parametrize("name", modules())
 def test_examples_run(name, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

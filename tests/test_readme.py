@@ -13,6 +13,7 @@ README = Path(__file__).resolve().parent.parent / "README.md"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("mixed_by_default")
 def test_what_it_shows_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)

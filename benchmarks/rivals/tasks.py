@@ -16,11 +16,11 @@ import numpy as np
 
 from benchmarks.rivals.common import Task
 from censored_gp import CGP, MOCGP
-from censored_gp.datasets import new_york
 from censored_gp.estimator.training import read_training
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.model.model import choose_units
 from censored_gp.model.starting_values import design_for, starting_model
+from reproduction.protocol import new_york
 
 TEST_ROWS = 5000
 EPOCH = np.datetime64("1900-01-01T00")

@@ -17,7 +17,7 @@ from censored_gp.data.observations import (
     widen_exact,
     within_steps,
 )
-from censored_gp.likelihoods.support import COUNTS, POSITIVE, REAL
+from censored_gp.likelihoods.support import COUNTS, NONNEGATIVE, POSITIVE, REAL
 
 INF, NAN = np.inf, np.nan
 KINDS = ("exact", "right", "left", "interval", "partial", "missing")
@@ -438,6 +438,9 @@ def test_what_is_found_is_neither_of_counts_nor_of_intervals_that_were_stated():
     mixed = Observations.from_rounding(y, np.arange(len(y)) % 2)
     assert find_steps(mixed, [REAL]).step == 0.0
     assert find_steps(mixed.rounded("auto"), [REAL]).step == 0.0
+    # Sums of equal amounts are multiples of one, unless rounding is stated.
+    assert find_steps(Observations.exact(y), [NONNEGATIVE]).step == 0.0
+    assert find_steps(Observations.exact(y).rounded(1), [NONNEGATIVE]).step == 1.0
     # A zero is no value of a positive family, unless the step is stated.
     assert find_steps(Observations.exact(y - 1), [POSITIVE]).step == 0.0
     low = within_steps(Observations.exact([0.0, 3.0]).rounded(1), [POSITIVE])

@@ -6,7 +6,7 @@ import pytest
 
 from oracles.agreement import ORACLES, Absent
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mixed_by_default")]
 
 
 @pytest.mark.parametrize("name", ORACLES)

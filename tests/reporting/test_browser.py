@@ -4,21 +4,23 @@ import shutil
 
 import pytest
 
+# Before anything is fitted and written for them.
+pytest.importorskip("playwright.sync_api")
 PATHS = [shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")]
 CHROMIUM = next((path for path in PATHS if path), None)
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="There is no Chromium: apt-get install it")
 WIDE, PHONE = {"width": 1100, "height": 900}, {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("There is no Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()

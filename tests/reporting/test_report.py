@@ -157,7 +157,7 @@ def test_many_rows_are_thinned_to_peaks_and_troughs(model):
     assert mean[kept].max() == mean.max()
     assert mean[kept].min() == mean.min()
     series = content.drawn_series(model, 0.9, 100)
-    assert (series.drawn, series.rows) == (100, 336)
+    assert (series.drawn, series.rows) == (100, 168)
     assert {len(column) for column in series.columns[1].values()} == {100}
 
 
