@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float
 from scipy import stats
 
 from censored_gp import CGP, Observations
-from censored_gp.datasets import data_folder
+from reproduction.files import data_folder
 
 Vector = Float[np.ndarray, " N"]
 

@@ -23,8 +23,8 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from censored_gp import HMOCGP, Observations
-from censored_gp.datasets import data_folder
 from censored_gp.estimator.analysis.diagnose import simple_estimates
+from reproduction.files import data_folder
 
 STATIONS = "Grove St PATH,Hamilton Park,Newport Pkwy,Sip Ave,Liberty Light Rail,Newport PATH"
 Mask = Bool[np.ndarray, "N D"]

@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Shaped
 
 from censored_gp import Observations
-from censored_gp.datasets import data_folder
+from reproduction.files import data_folder
 from reproduction.models import MODELS, NATURAL, build, point_scores, training_data
 from reproduction.study import Settings, Study
 

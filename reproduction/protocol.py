@@ -9,9 +9,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from censored_gp.datasets import data_folder
-from censored_gp.datasets.public import read_columns
 from censored_gp.datasets.simulated import Cells, Column, Flags, Table, World
+from reproduction.files import data_folder, read_columns
 
 NEW_YORK_FILE = "citibike_3711_366_2018.csv.gz"
 """The file holds hourly flows and weather of stations 3711 and 366 in 2018."""

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.datasets import data_folder
-from censored_gp.datasets.public import read_columns
 from censored_gp.datasets.simulated import Column
+from reproduction.files import data_folder, read_columns
 from reproduction.protocol import (
     NEW_YORK_SPLIT,
     CensoredDemand,

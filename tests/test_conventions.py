@@ -23,7 +23,7 @@ LAYERS = (
 )
 
 OPTIONAL = (
-    *("matplotlib", "altair", "vl_convert", "jinja2", "blackjax", "pooch", "pandas", "polars"),
+    *("matplotlib", "altair", "vl_convert", "jinja2", "blackjax", "pandas", "polars"),
     *("dask", "distributed"),
 )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from censored_gp import datasets, kernels, likelihoods
+    from censored_gp import kernels, likelihoods
     from censored_gp.data.errors import DataError
     from censored_gp.data.observations import Observations
     from censored_gp.datasets import simulated as simulate
@@ -39,7 +39,6 @@ __all__ = [
     "Prediction",
     "__version__",
     "compare",
-    "datasets",
     "fit_many",
     "group_outputs",
     "kernels",
@@ -53,9 +52,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, to keep `import censored_gp` fast."""
     # A statement that imports a submodule makes it an attribute of the package.
-    if name == "datasets":
-        import censored_gp.datasets as found
-    elif name == "kernels":
+    if name == "kernels":
         import censored_gp.kernels as found
     elif name == "likelihoods":
         import censored_gp.likelihoods as found

@@ -1,4 +1,4 @@
-"""Sample data and the demonstration; downloads are replaced by small tables."""
+"""Sample data and the demonstration."""
 
 import csv
 import re
@@ -6,12 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from censored_gp import datasets
-from censored_gp.cli import demonstration
-from censored_gp.datasets.public import CensoredSeries
-
-TIME = np.arange("2018-06-01T00", "2018-06-01T03", dtype="datetime64[h]")
-CELLS = np.arange(6.0).reshape(3, 2)
+from censored_gp.cli import commands, demonstration
 
 
 def columns(rows):
@@ -20,8 +15,7 @@ def columns(rows):
 
 def test_every_data_set_is_listed(rows):
     found = columns(rows("data"))
-    assert found["name"] == list(demonstration.DATA_SETS)
-    assert set(found["kind"]) == {"simulated", "download"}
+    assert found["name"] == list(commands.DATA_SETS)
 
 
 @pytest.mark.parametrize(
@@ -45,26 +39,14 @@ def test_simulated_data_have_their_truth_beside_them(rows, name, size, mark, len
 def test_data_are_written_to_a_file(run, tmp_path):
     assert run(f"data bike_share --output {tmp_path}/bikes.csv").exit_code == 0
     with (tmp_path / "bikes.csv").open() as lines:
-        assert len(list(csv.DictReader(lines))) == 14 * 24
-
-
-def test_full_and_sold_out_are_flagged(rows, monkeypatch):
-    found = CensoredSeries(("a", "b"), CELLS, CELLS, CELLS > 3, TIME, "full")
-    monkeypatch.setattr(datasets, "birmingham_parking", lambda names: found)
-    monkeypatch.setattr(datasets, "fresh_retail", lambda store, names: found)
-    parks = rows("data birmingham_parking --names a,b")
-    assert columns(parks)["b_full"] == ["False", "False", "True"]
-    assert rows("data fresh_retail --names 70,81 --store 235") == parks
+        assert len(list(csv.DictReader(lines))) == 28 * 24
 
 
 @pytest.mark.parametrize(
     ("line", "option"),
     [
         ("data moon", "moon"),
-        ("data bike_share --samples 3", "--samples"),
-        ("data --days 3", "--days"),
-        ("data birmingham_parking", "--names"),
-        ("data fresh_retail --names 70", "--store"),
+        ("data bike_share --days 0", "--days"),
         ("demo --days 3", "--days"),
     ],
 )

@@ -91,41 +91,40 @@ def demo(
     say(f"{time.perf_counter() - started:.0f} s")
 
 
-@dataclasses.dataclass(frozen=True)
-class SampleOptions:
-    """Which part of a data set is wanted."""
-
-    seed: Annotated[Number, typer.Option(min=0, help="Random seed; 0 by default.")] = None
-    days: Annotated[Number, typer.Option(min=1, help="Days to simulate.")] = None
-    samples: Annotated[Number, typer.Option(min=1, help="Water samples to simulate.")] = None
-    names: Annotated[Names, option("NAMES", "Car parks or products, as 70,81.")] = None
-    store: Annotated[Number, typer.Option(help="Store of the retail data.")] = None
+DATA_SETS = {
+    "bike_share": "stations that run out of bikes",
+    "car_park": "car parks that fill up",
+    "shop": "fresh products that sell out",
+    "water_samples": "metals below detection limits",
+}
+"""The sample data sets, by the name of the function that simulates them."""
 
 
 @command("data", "censored-gp data", "censored-gp data bike_share --output bikes.csv")
 def data(
-    choice: SampleOptions,
     name: Annotated[Text, typer.Argument(help="Data set; without it, the list.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    length: Annotated[
+        Number, typer.Option("--days", "--samples", min=1, help="Days, or water samples.")
+    ] = None,
     output: OutputOption = None,
 ) -> Any:
     """List the sample data sets, or write one as a table.
 
-    A download is kept in the folder that CENSORED_GP_DATA names, or else in the user's cache.
+    They are simulated, and their truth is in the columns that end in _truth.
     """
-    from censored_gp.cli.demonstration import DATA_SETS, sample
     from censored_gp.cli.output import check_target
     from censored_gp.data.errors import did_you_mean
+    from censored_gp.datasets import simulated
 
     check_target(output)
-    given = {k: v for k, v in dataclasses.asdict(choice).items() if v not in (None, [])}
     if name is None:
-        if given:
-            raise bad_option(f"--{next(iter(given))}", "name a data set, as data bike_share.")
-        return [{"name": n, "kind": d.kind, "what": d.text} for n, d in DATA_SETS.items()]
+        return [{"name": name, "what": text} for name, text in DATA_SETS.items()]
     if name not in DATA_SETS:
         hint = did_you_mean(name, DATA_SETS)
         raise bad_option("NAME", f"{name!r} is not one of {', '.join(DATA_SETS)}. {hint}")
-    return sample(name, given)
+    size = () if length is None else (length,)
+    return getattr(simulated, name)(*size, seed=seed).table(truth=True)
 
 
 @command(

@@ -1,20 +1,15 @@
-"""The sample data sets, and the two models, table and figure of the demonstration."""
+"""The two models, the table and the figure of the demonstration."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Bool, Float
 from rich.table import Table
 
-from censored_gp import datasets
-from censored_gp.cli.console import bad_option
-from censored_gp.cli.options import split_names
-from censored_gp.data.tables import to_arrow
 from censored_gp.datasets import simulated
 from censored_gp.estimator.presets import HMOCGP, NCGP
 from censored_gp.prediction import metrics
@@ -27,46 +22,6 @@ UNSEEN_DAYS = 7
 """The last days of the demonstration are held out."""
 HOURS_SHOWN = 96
 """The figure of the demonstration shows so many hours of each station."""
-
-
-class DataSet(NamedTuple):
-    """A sample data set; its options have defaults, None where one must be given."""
-
-    kind: str
-    text: str
-    options: dict[str, Any]
-
-
-DATA_SETS = {
-    "bike_share": DataSet("simulated", "stations that run out of bikes", {"days": 14, "seed": 0}),
-    "car_park": DataSet("simulated", "car parks that fill up", {"days": 28, "seed": 0}),
-    "shop": DataSet("simulated", "fresh products that sell out", {"days": 120, "seed": 0}),
-    "water_samples": DataSet(
-        "simulated", "metals below detection limits", {"samples": 120, "seed": 0}
-    ),
-    "birmingham_parking": DataSet("download", "car parks that fill up", {"names": None}),
-    "fresh_retail": DataSet(
-        "download", "fresh products that sell out", {"store": None, "names": None}
-    ),
-}
-"""The data sets, by the name of the function that makes them."""
-
-
-def sample(name: str, given: dict[str, Any]) -> pa.Table:
-    """Return a data set with the options that were given."""
-    found = DATA_SETS[name]
-    for option in given:
-        if option not in found.options:
-            accepted = ", ".join(f"--{each}" for each in found.options)
-            raise bad_option(f"--{option}", f"{name} has only {accepted}.")
-    chosen = found.options | given
-    for option, value in chosen.items():
-        if value is None:
-            raise bad_option(f"--{option}", f"{name} needs it.")
-        chosen[option] = split_names(value) if isinstance(value, list) else value
-    is_simulated = found.kind == "simulated"
-    world = getattr(simulated if is_simulated else datasets, name)(**chosen)
-    return pa.table({n: to_arrow(c) for n, c in world.table(truth=is_simulated).items()})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from censored_gp.cli.console import bad_option, say
-from censored_gp.data.tables import interval_suffixes
+from censored_gp.data.tables import interval_suffixes, to_arrow
 from censored_gp.estimator.persistence import replacing
 
 ENDINGS = (".csv", ".json", ".parquet", ".pq")
@@ -83,7 +83,7 @@ def as_arrow(table: Any) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, Mapping):
-        return pa.table({str(name): pa.array(column) for name, column in table.items()})
+        return pa.table({str(name): to_arrow(column) for name, column in table.items()})
     if isinstance(table, list | tuple):
         return pa.Table.from_pylist([dict(row) for row in table])
     return nw.from_native(table, eager_only=True).to_arrow()
