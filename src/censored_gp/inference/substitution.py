@@ -39,6 +39,7 @@ from censored_gp.inference.sites import Moments, Sites
 from censored_gp.likelihoods import Gaussian, Likelihood
 from censored_gp.likelihoods.quadrature import gauss_legendre
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch
+from censored_gp.model.compilation import blas_threads_for
 from censored_gp.model.model import Model, Units
 
 Cells = Float[np.ndarray, "... N D"]
@@ -398,8 +399,10 @@ def allocate_demand(task: Task, exchange: Exchange, learn: bool = True) -> tuple
     first = dataclasses.replace(task, observations=exchange.units.apply(exchange.observations))
     climbs = best_climbs(first, NaturalSettings(learn=learn))
     state, settled = climbs.best, False
+    order = max(state.problem.order(role, lmc) for role, lmc in state.free.items())
     for _ in range(MOST_CLIMBS):
-        sites, settled = exchange.settle(state)
+        with blas_threads_for(order):
+            sites, settled = exchange.settle(state)
         if settled or climbs.results[-1].status == "interrupted":
             break
         climbs.left = STEPS_OF_CLIMB
