@@ -1,5 +1,6 @@
 """Plots show what they are given: every kind of observation in its own way."""
 
+import itertools
 import sys
 
 import numpy as np
@@ -25,6 +26,23 @@ class Straight:
 
     def interval(self, probability):
         return self.mean - probability, self.mean + probability
+
+
+# Viénot, Brettel and Mollon (1999): what is left of colours without red or without green cones.
+BLIND = {
+    "protan": [[0.112, 0.888, 0.0], [0.112, 0.888, 0.0], [0.004, -0.004, 1.0]],
+    "deutan": [[0.293, 0.707, 0.0], [0.293, 0.707, 0.0], [-0.021, 0.021, 1.0]],
+}
+
+
+@pytest.mark.parametrize("kind", BLIND)
+def test_the_colour_blind_tell_apart_what_is_drawn_together(kind):
+    to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
+    for pair in itertools.combinations(["prediction", "censored", "exact"], 2):
+        rgb = np.array([to_rgb(reporting.COLOURS[name]) for name in pair])
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        seen = np.clip(linear @ np.transpose(BLIND[kind]), 0, 1) ** (1 / 2.2)
+        assert np.abs(np.diff(seen, axis=0)).max() > 0.15, pair
 
 
 def labels(ax):

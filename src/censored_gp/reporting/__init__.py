@@ -1,7 +1,7 @@
 """Plots of a fitted model, and an HTML report about it.
 
 `plots` draws with matplotlib (`pip install "censored-gp[plot]"`): outputs, components, lost demand,
-calibration, the fit. `style` has its colours and themes. `report` writes one self-contained page
+calibration, the fit. `report` writes one self-contained page
 (`pip install "censored-gp[report]"`): `content` computes what it says, `charts` draws with
 altair, and `template.html` is the page. Import the names below from here; the modules themselves
 are internal. Nothing here loads matplotlib or altair before it is used.
@@ -12,6 +12,8 @@ are internal. Nothing here loads matplotlib or altair before it is used.
 """
 
 from censored_gp.reporting.plots import (
+    COLOURS,
+    new_axes,
     plot_component,
     plot_components,
     plot_coregionalization,
@@ -24,13 +26,12 @@ from censored_gp.reporting.plots import (
     plot_pit,
     plot_posterior,
     plot_prediction,
+    require_matplotlib,
 )
 from censored_gp.reporting.report import write_report
-from censored_gp.reporting.style import COLOURS, colours_on, new_axes, require_matplotlib, style
 
 __all__ = [
     "COLOURS",
-    "colours_on",
     "new_axes",
     "plot_component",
     "plot_components",
@@ -45,6 +46,5 @@ __all__ = [
     "plot_posterior",
     "plot_prediction",
     "require_matplotlib",
-    "style",
     "write_report",
 ]

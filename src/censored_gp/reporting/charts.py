@@ -49,10 +49,7 @@ def _series(content: Content) -> list[Spec]:
     label = "" if axis.is_time else axis.label
     for name, columns in zip(content.names, content.series.columns, strict=True):
         kinds = frozenset(columns["k"])
-        if axis.categories is None:
-            spec = series_chart(axis.is_time, label, kinds, content.probability)
-        else:
-            spec = category_chart(label, kinds, content.probability)
+        spec = series_chart(axis.is_time, label, kinds, content.probability)
         charts.append(_chart(f"Observations and predictions of {name}", spec, series=columns))
     return charts
 
@@ -124,7 +121,7 @@ def _y(field: str) -> alt.Y:
     return alt.Y(field, axis=alt.Axis(**Y_LABELS, labelExpr=SHORT_NUMBER, title=None, tickCount=5))
 
 
-def _cell_layers(chart: alt.Chart, kinds: frozenset[int], clip: bool, **encoding: Any) -> list[Any]:
+def _cell_layers(chart: alt.Chart, kinds: frozenset[int], x: Any) -> list[Any]:
     """Return a layer for each kind of cell that occurs; they differ in shape and in colour.
 
     An empty layer would upset the scale.
@@ -141,7 +138,7 @@ def _cell_layers(chart: alt.Chart, kinds: frozenset[int], clip: bool, **encoding
     layers = []
     for kind in sorted(kinds):
         own = chart.transform_filter(f"datum.k === {kind}")
-        own = own.properties(mark={**marks[kind], "clip": clip}).encode(**encoding)
+        own = own.properties(mark={**marks[kind], "clip": True}).encode(x=x)
         y = alt.YValue(HEIGHT - 5) if CELL_KINDS[kind] == "missing" else "v:Q"
         upper = {"y2": "u:Q"} if CELL_KINDS[kind] == "interval" else {}
         layers.append(own.encode(y=y, **upper))
@@ -167,7 +164,7 @@ def series_chart(is_time: bool, label: str, kinds: frozenset[int], probability: 
     chart = _named("series")
     band = chart.mark_area(style="cgp-band", clip=True).encode(x=x, y=_y("lo:Q"), y2="hi:Q")
     mean = chart.mark_line(style="cgp-mean", clip=True).encode(x=x, y="m:Q")
-    cells = _cell_layers(chart, kinds, clip=True, x=x)
+    cells = _cell_layers(chart, kinds, x)
     near = alt.selection_point(
         name="near", nearest=True, on="pointerover", clear="pointerout", fields=["x"], empty=False
     )
@@ -191,22 +188,6 @@ def series_chart(is_time: bool, label: str, kinds: frozenset[int], probability: 
         .add_params(brush)
     )
     return alt.vconcat(detail, strip, spacing=8).to_dict()
-
-
-@functools.cache
-def category_chart(label: str, kinds: frozenset[int], probability: float) -> Spec:
-    """Return the chart of one output by category: the prediction of each with its interval."""
-    tips = _cell_tips(label, "'' + datum.g", probability)
-    chart, told = _with_tips(_named("series"), tips)
-    axis = alt.Axis(title=label, labelAngle=0, labelOverlap="greedy", labelSeparation=4)
-    x = alt.X("g:N", sort=None, axis=axis)
-    beside = alt.XOffset("j:Q", scale=alt.Scale(domain=[-0.5, 0.5]))
-    cells = _cell_layers(chart, kinds, clip=False, x=x, xOffset=beside, tooltip=told)
-    first = chart.transform_filter("datum.f === 1")
-    ends = first.mark_rule(style="cgp-mean").encode(x=x, y=_y("lo:Q"), y2="hi:Q", tooltip=told)
-    mark = first.mark_point(shape="diamond", size=110, filled=True, style="cgp-mean")
-    mean = mark.encode(x=x, y="m:Q", tooltip=told)
-    return alt.layer(*cells, ends, mean).properties(width=600, height=HEIGHT).to_dict()
 
 
 def lost_chart(names: list[str], group: str, order: list[Any], probability: float) -> Spec:

@@ -25,7 +25,6 @@ from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.reporting.plots import (
     LEVELS,
     XAxis,
-    jitter,
     known_cells,
     predict_training,
     records,
@@ -50,7 +49,7 @@ class Series(NamedTuple):
     ----------
     columns
         By output: x, m (mean), lo and hi (interval), k (kind of cell), v (value or bound), u (upper
-        bound of an interval), e (imputed value); by category also g (name), j (offset), f (first).
+        bound of an interval), e (imputed value).
     drawn
         How many of the rows are drawn.
     """
@@ -140,13 +139,9 @@ def drawn_series(model: Any, probability: float, max_points: int) -> Series:
     imputed = np.where(known.is_partial, imputed, within)
     cells = {"m": prediction.mean, "lo": low, "hi": high, "v": value, "u": upper, "e": imputed}
     at = x[rows].astype("datetime64[ms]").astype(np.int64) if axis.is_time else x[rows]
-    shared: dict[str, list[Any]] = {"x": at.tolist()}
-    if axis.categories is not None:
-        first = np.isin(np.arange(len(rows)), np.unique(at, return_index=True)[1])
-        shared["g"] = [axis.categories[code] for code in at]
-        shared |= {"j": rounded(jitter(at), 3), "f": first.astype(int).tolist()}
     columns = [
-        {**shared, "k": kind[:, d].tolist(), **{n: rounded(c[:, d]) for n, c in cells.items()}}
+        {"x": at.tolist(), "k": kind[:, d].tolist()}
+        | {name: rounded(each[:, d]) for name, each in cells.items()}
         for d in range(outputs)
     ]
     return Series(axis, columns, len(rows), len(x))

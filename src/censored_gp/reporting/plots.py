@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 
 from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
@@ -26,13 +26,20 @@ from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import float64
 from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.prediction.predictive import Prediction
-from censored_gp.reporting.style import colours_on, new_axes, without_math
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.path import Path
 
-GOLDEN_RATIO = 0.6180339887498949
+# After Okabe and Ito's palette for the colour-blind. Censored cells differ in shape as well.
+COLOURS = {
+    "prediction": "#0072b2",
+    "other": "#d55e00",
+    "exact": "#555555",
+    "censored": "#d98200",
+    "truth": "#000000",
+}
+"""Colours by what they stand for."""
 POINTS = 240
 """A component is drawn at this many points."""
 POINTS_PER_LENGTHSCALE, MOST_POINTS = 4, 20 * POINTS
@@ -47,23 +54,54 @@ LEVELS = tuple((np.arange(1, 20) / 20).tolist())
 """Levels at which the coverage of intervals is computed."""
 
 
+# ---- axes ----
+
+
+def require_matplotlib() -> Any:
+    """Return matplotlib, or say how to get it.
+
+    >>> require_matplotlib().__name__
+    'matplotlib'
+    """
+    try:
+        import matplotlib as mpl
+        import matplotlib.figure
+    except ImportError as error:
+        raise ImportError(
+            'Drawing needs matplotlib, which is not installed: pip install "censored-gp[plot]".'
+        ) from error
+    return mpl
+
+
+def new_axes(ax: Axes | None = None, **settings: Any) -> Axes:
+    """Return the axes given, or new ones with these settings of `plt.subplots`.
+
+    >>> from matplotlib.figure import Figure
+    >>> mine = Figure().subplots()
+    >>> new_axes(mine) is mine
+    True
+    """
+    if ax is not None:
+        return ax
+    require_matplotlib()
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained", **settings)[1]
+
+
+def without_math(text: str) -> str:
+    """Return text in which matplotlib takes no dollar signs for mathematics."""
+    return text.replace("$", r"\$")
+
+
 # ---- training rows ----
 
 
 class XAxis(NamedTuple):
-    """Positions along the x axis and the axis label.
-
-    Attributes
-    ----------
-    values
-        Times, numbers, or codes of categories.
-    categories
-        Names of the categories by code; None if the axis is continuous.
-    """
+    """Positions along the x axis, times or numbers, and the axis label."""
 
     values: Shaped[np.ndarray, " N"]
     label: str
-    categories: list[str] | None = None
 
     @property
     def is_time(self) -> bool:
@@ -74,8 +112,7 @@ class XAxis(NamedTuple):
 def training_axis(model: Any) -> XAxis:
     """Return the x axis of the training rows.
 
-    It is the first time column; without one, the first numeric column; if all inputs are
-    categorical, the combinations of categories that occur.
+    It is the first time column; without one, the first numeric column; else the number of the row.
     """
     columns, inputs, times = model.columns_, model.training_.inputs, model.training_.times
     if times is not None:
@@ -83,9 +120,7 @@ def training_axis(model: Any) -> XAxis:
     if None in columns.levels:
         column = columns.levels.index(None)
         return XAxis(inputs[:, column] + float(columns.origin[column]), columns.names[column])
-    parts = zip(*(columns.values(source, inputs) for source in columns.groups), strict=True)
-    names, codes = np.unique([", ".join(row) for row in parts], return_inverse=True)
-    return XAxis(codes, ", ".join(columns.groups), names.tolist())
+    return XAxis(np.arange(len(inputs)), "row")
 
 
 def predict_training(model: Any, rows: Any = slice(None)) -> Prediction:
@@ -107,20 +142,6 @@ def output_position(names: Sequence[str], output: Any) -> int:
         f"`output` must be one of {listed(names)} or a position from 0 to {len(names) - 1}, "
         f"got {output!r}."
     )
-
-
-def jitter(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    """Return offsets within ±0.3 that keep rows of one category from hiding each other.
-
-    Multiples of the golden ratio fill the interval evenly, however many rows there are.
-
-    >>> jitter(np.array([0, 1, 1])).round(2).tolist()
-    [-0.3, -0.3, 0.07]
-    """
-    rank = np.zeros(len(codes))
-    for code in np.unique(codes):
-        rank[codes == code] = np.arange(np.sum(codes == code))
-    return 0.6 * (rank * GOLDEN_RATIO % 1.0 - 0.5)
 
 
 def records(table: Any) -> list[dict[str, Any]]:
@@ -162,7 +183,7 @@ def plot_prediction(
     ['predicted, 90% interval', 'predicted']
     """
     ax, d = new_axes(ax), output_position(prediction.names, output)
-    colour = colours_on(ax)["prediction"] if colour is None else colour
+    colour = COLOURS["prediction"] if colour is None else colour
     order = np.argsort(x, kind="stable")
     if probability is not None:
         low, high = (end[order, d] for end in prediction.interval(probability))
@@ -195,10 +216,10 @@ def plot_observations(
     ['exact', 'at least', 'missing']
     """
     ax, d = new_axes(ax), output_position(observations.names, output)
-    values, colours = observations.values()[:, d], colours_on(ax)
-    dot = {"marker": "o", "color": colours["exact"], "s": 12, "alpha": 0.75}
-    arrow = {"color": colours["censored"], "s": 90, "alpha": 0.95}
-    ring = {"facecolors": "none", "edgecolors": colours["censored"], "s": 16, "linewidths": 1.2}
+    values = observations.values()[:, d]
+    dot = {"marker": "o", "color": COLOURS["exact"], "s": 12, "alpha": 0.75}
+    arrow = {"color": COLOURS["censored"], "s": 90, "alpha": 0.95}
+    ring = {"facecolors": "none", "edgecolors": COLOURS["censored"], "s": 16, "linewidths": 1.2}
     for rows, label, mark in (
         (observations.is_exact[:, d], "exact", dot),
         (observations.is_right[:, d], "at least", {**arrow, "marker": _arrow(1)}),
@@ -211,11 +232,11 @@ def plot_observations(
     rows = observations.is_interval[:, d]
     if rows.any():
         ends = observations.lower[rows, d], observations.upper[rows, d]
-        bar = {"color": colours["censored"], "linewidth": 1.8, "alpha": 0.8}
+        bar = {"color": COLOURS["censored"], "linewidth": 1.8, "alpha": 0.8}
         ax.vlines(x[rows], *ends, label="between", **bar)
     rows = observations.is_missing[:, d]
     if rows.any():
-        tick = {"color": colours["exact"], "markersize": 9, "clip_on": False, "label": "missing"}
+        tick = {"color": COLOURS["exact"], "markersize": 9, "clip_on": False, "label": "missing"}
         ax.plot(x[rows], np.zeros(rows.sum()), "|", transform=ax.get_xaxis_transform(), **tick)
     return ax
 
@@ -228,13 +249,9 @@ def plot_output(
     observations: Observations | None = None,
     truth: Float[np.ndarray, "N D"] | None = None,
     probability: float | None = 0.9,
-    by_category: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the prediction of an output with its observations and, if known, the truth.
-
-    With `by_category`, x are codes of categories: predictions are then points with error bars, as
-    nothing lies in between, and rows of one category are drawn beside each other.
 
     Examples
     --------
@@ -248,23 +265,13 @@ def plot_output(
     'y'
     """
     ax, d = new_axes(ax), output_position(prediction.names, output)
-    colours, beside = colours_on(ax), x + jitter(x) if by_category else x
     if truth is not None:
-        order = np.argsort(beside, kind="stable")
-        line = {"color": colours["truth"], "linewidth": 1.0, "markersize": 4.0, "label": "truth"}
-        ax.plot(beside[order], np.asarray(truth)[order, d], "x" if by_category else ":", **line)
-    if by_category:
-        codes, first = np.unique(x, return_index=True)
-        mean, point = prediction.mean[first, d], {"color": colours["prediction"], "zorder": 4}
-        if probability is not None:
-            ends = [end[first, d] for end in prediction.interval(probability)]
-            label = f"predicted, {probability:.0%} interval"
-            _error_bars(ax, codes, mean, *ends, label=label, elinewidth=2.2, capsize=6, **point)
-        ax.plot(codes, mean, "D", markersize=7, label="predicted", **point)
-    else:
-        plot_prediction(prediction, x, d, probability=probability, ax=ax)
+        order = np.argsort(x, kind="stable")
+        line = {"color": COLOURS["truth"], "linewidth": 1.0, "label": "truth"}
+        ax.plot(x[order], np.asarray(truth)[order, d], ":", **line)
+    plot_prediction(prediction, x, d, probability=probability, ax=ax)
     if observations is not None:
-        plot_observations(observations, beside, d, ax=ax)
+        plot_observations(observations, x, d, ax=ax)
     ax.set_title(without_math(prediction.names[d]), loc="left")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -310,10 +317,15 @@ def plot_posterior(
     """
     ax, axis = new_axes(ax), training_axis(model)
     chosen = np.arange(len(axis.values))[rows]
-    shown: dict[str, Any] = {"probability": probability, "by_category": axis.categories is not None}
-    shown["observations"] = model.observations_.rows(chosen)
-    shown["truth"] = None if truth is None else np.asarray(truth)[chosen]
-    plot_output(predict_training(model, chosen), axis.values[chosen], output, **shown, ax=ax)
+    plot_output(
+        predict_training(model, chosen),
+        axis.values[chosen],
+        output,
+        observations=model.observations_.rows(chosen),
+        truth=None if truth is None else np.asarray(truth)[chosen],
+        probability=probability,
+        ax=ax,
+    )
     label_x_axis(ax, axis)
     if legend:
         # The room for the title is in units of the font, whatever the height of the axes.
@@ -348,9 +360,7 @@ def plot_noise(
     chosen = np.arange(len(axis.values))[rows]
     chosen = chosen[np.argsort(axis.values[chosen], kind="stable")]
     values = predict_training(model, chosen).parameters()[role][:, d]
-    dots = axis.categories is not None
-    line: dict[str, Any] = {"linestyle": "", "marker": "D"} if dots else {"linewidth": 1.6}
-    ax.plot(axis.values[chosen], values, color=colours_on(ax)["other"], **line)
+    ax.plot(axis.values[chosen], values, color=COLOURS["other"], linewidth=1.6)
     ax.set_ylim(0, 1.1 * float(np.max(values)))
     ax.set_title(without_math(model.output_names_[d]), loc="left")
     ax.set_ylabel(parameter.name)
@@ -359,7 +369,7 @@ def plot_noise(
 
 
 def label_x_axis(ax: Axes, axis: XAxis) -> None:
-    """Label the x axis: times concisely, categories by name, turned where they would touch."""
+    """Label the x axis, times concisely."""
     ax.set_xlabel(axis.label)
     if axis.is_time:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -367,11 +377,6 @@ def label_x_axis(ax: Axes, axis: XAxis) -> None:
         locator = AutoDateLocator(minticks=3, maxticks=8)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-    if axis.categories is not None:
-        names = [without_math(name) for name in axis.categories]
-        turned = {"rotation": 30, "ha": "right"} if sum(map(len, names)) > 60 else {}
-        ax.set_xticks(range(len(names)), names, **turned)
-        ax.set_xlim(-0.6, len(names) - 0.4)
 
 
 def _arrow(direction: int) -> Path:
@@ -382,11 +387,6 @@ def _arrow(direction: int) -> Path:
     head = [(-0.45, 0.35), (0.45, 0.35), (0.0, 1.1), (-0.45, 0.35)]
     parts = [Path(np.array(part) * (1, direction), closed=True) for part in (bar, head)]
     return Path.make_compound_path(*parts)
-
-
-def _error_bars(ax: Axes, x: Any, mean: Any, low: Any, high: Any, **style: Any) -> None:
-    """Draw intervals; the mean of a skewed distribution may lie outside its own."""
-    ax.errorbar(x, mean, np.maximum([mean - low, high - mean], 0.0), fmt="none", **style)
 
 
 # ---- components ----
@@ -434,11 +434,10 @@ def plot_component(
     mean, variance = (moment[kernel, :, lmc.outputs.index(d)] for moment in moments)
     half = 1.645 * np.sqrt(variance)
     transform, unit = _scale(model, role, d)
-    colours = colours_on(ax)
     band = transform(mean - half), transform(mean + half)
-    ax.fill_between(axis.values, *band, color=colours["prediction"], alpha=0.22, linewidth=0)
-    ax.plot(axis.values, transform(mean), color=colours["prediction"], linewidth=1.6)
-    ax.axhline(float(transform(0.0)), color=colours["exact"], linewidth=0.8)
+    ax.fill_between(axis.values, *band, color=COLOURS["prediction"], alpha=0.22, linewidth=0)
+    ax.plot(axis.values, transform(mean), color=COLOURS["prediction"], linewidth=1.6)
+    ax.axhline(float(transform(0.0)), color=COLOURS["exact"], linewidth=0.8)
     ax.set_title(without_math(kernel_labels(lmc.kernels, model.columns_)[kernel]), loc="left")
     ax.set_ylabel(unit)
     label_x_axis(ax, axis)
@@ -607,10 +606,12 @@ def plot_lost_demand(
     mean, low, high = (
         np.array([row[what + end] for row in rows], dtype=float) for end in ("", "_low", "_high")
     )
-    colours, places = colours_on(ax), np.arange(len(rows))
-    ax.bar(places, mean, color=colours["censored"], alpha=0.85, label="lost")
-    bars = {"color": colours["truth"], "elinewidth": 1.2, "capsize": 2.5}
-    _error_bars(ax, places, mean, low, high, label=f"{probability:.0%} interval", **bars)
+    places = np.arange(len(rows))
+    ax.bar(places, mean, color=COLOURS["censored"], alpha=0.85, label="lost")
+    # The mean of a skewed distribution may lie outside its interval.
+    ends = np.maximum([mean - low, high - mean], 0.0)
+    bars = {"color": COLOURS["truth"], "elinewidth": 1.2, "capsize": 2.5, "fmt": "none"}
+    ax.errorbar(places, mean, ends, label=f"{probability:.0%} interval", **bars)
     if by == "weekday":
         labels = [label[:3] for label in labels]
     step = max(1, -(-len(labels) // 12))
@@ -651,11 +652,11 @@ def plot_pit(
     10
     """
     ax, pit = new_axes(ax), _pit(diagnosis, output)
-    colours, edges, heights = colours_on(ax), np.arange(bins) / bins, pit_histogram(pit, bins)
-    ax.bar(edges, heights, width=0.94 / bins, align="edge", color=colours["prediction"])
-    ax.axhline(1.0, color=colours["truth"], linewidth=1.0)
+    edges, heights = np.arange(bins) / bins, pit_histogram(pit, bins)
+    ax.bar(edges, heights, width=0.94 / bins, align="edge", color=COLOURS["prediction"])
+    ax.axhline(1.0, color=COLOURS["truth"], linewidth=1.0)
     for end in chance_limits(bins, known_cells(pit)):
-        ax.axhline(end, color=colours["truth"], linewidth=0.8, linestyle="--")
+        ax.axhline(end, color=COLOURS["truth"], linewidth=0.8, linestyle="--")
     ax.set(xlim=(0, 1), xlabel="probability integral transform (PIT)", ylabel="density")
     return ax
 
@@ -677,12 +678,12 @@ def plot_coverage(
     2
     """
     ax, pit = new_axes(ax), _pit(diagnosis, output)
-    colours, levels = colours_on(ax), np.array(LEVELS)
+    levels = np.array(LEVELS)
     chance = 1.96 * np.sqrt(levels * (1 - levels) / max(1, known_cells(pit)))
     band = (levels, levels - chance, levels + chance)
-    ax.fill_between(*band, color=colours["exact"], alpha=0.2, linewidth=0, label="by chance")
-    ax.plot([0, 1], [0, 1], color=colours["exact"], linewidth=1.0, label="nominal")
-    line = {"color": colours["prediction"], "marker": "o", "markersize": 3.5, "label": "observed"}
+    ax.fill_between(*band, color=COLOURS["exact"], alpha=0.2, linewidth=0, label="by chance")
+    ax.plot([0, 1], [0, 1], color=COLOURS["exact"], linewidth=1.0, label="nominal")
+    line = {"color": COLOURS["prediction"], "marker": "o", "markersize": 3.5, "label": "observed"}
     ax.plot(levels, pit_coverage(pit, levels), **line)
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="nominal coverage", ylabel="coverage", aspect="equal")
     ax.legend(fontsize="small", loc="upper left")
@@ -725,7 +726,7 @@ def plot_elbo(model: Any, *, ax: Axes | None = None) -> Axes:
     1
     """
     ax, trace = new_axes(ax), np.asarray(model.report_.trace, dtype=float)
-    line = {"color": colours_on(ax)["prediction"], "marker": ".", "linewidth": 1.4}
+    line = {"color": COLOURS["prediction"], "marker": ".", "linewidth": 1.4}
     ax.plot(np.arange(1, len(trace) + 1), trace, **line)
     finite = trace[np.isfinite(trace)]
     if len(finite) > 4:
