@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from censored_gp.data.time import numbers_ahead, times_ahead
+from censored_gp.data.time import times_ahead
 
 
 def hourly(start, hours, step=1):
@@ -97,21 +97,6 @@ def test_a_last_time_with_a_zone_is_that_moment(until):
 def test_how_far_must_be_said(given, words):
     with pytest.raises(ValueError, match=words):
         times_ahead(hourly("2024-06-03T00", 10), **given)
-
-
-def test_times_that_are_numbers_go_on_too():
-    past = np.arange(0, 10) * 0.1
-    np.testing.assert_allclose(numbers_ahead(past, 2), [1.0, 1.1])
-    np.testing.assert_allclose(numbers_ahead(past, until=1.2), [1.0, 1.1, 1.2])
-    for until, words in (
-        ("noon", "until.*number.*'noon'"),
-        (0.5, "until.*after"),
-        (1e9, "until.*steps"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            numbers_ahead(past, until=until)
-    with pytest.raises(ValueError, match="two different times"):
-        numbers_ahead(np.zeros(3), 1)
 
 
 def test_one_time_has_no_spacing():

@@ -709,9 +709,6 @@ def times_like(
     `own` is a pyarrow column or None; text and None become time stamps in microseconds.
     """
     kind = pa.null() if own is None else own.type
-    if wall.dtype.kind != "M":
-        whole = types.is_integer(kind) and np.all(wall == np.round(wall))
-        return pa.array(wall).cast(kind) if whole else pa.array(wall)
     days = wall.astype("datetime64[D]")
     if types.is_date(kind) and np.all(wall == days):
         return pa.array(days)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -190,8 +191,17 @@ def times_ahead(
     >>> print(times_ahead(past, 2)[0])
     ['2024-06-03T11:00:00' '2024-06-03T12:00:00']
     """
-    number, step = _horizon(_seconds(times), periods, until)
-    step = round(step)
+    if (periods is None) == (until is None):
+        said = "Give either `periods`, how many times ahead, or `until`, up to which time; got "
+        raise DataError(said + f"periods={periods!r} and until={until!r}.")
+    step = round(spacing(_seconds(times)))
+    if step <= 0:
+        raise DataError("A forecast needs two different times or more to go on from, got one.")
+    number = 0 if periods is None else periods
+    whole = isinstance(number, Integral) and not isinstance(number, bool)
+    if periods is not None and not (whole and 1 <= number <= MOST_AHEAD):
+        said = f"must be a whole number from 1 to {MOST_AHEAD}, got {periods!r}."
+        raise DataError(said, argument="periods")
     end, is_aware = (None, False) if until is None else _last_time(until, zone)
     span = int((times.max() - times.min()).astype("timedelta64[s]").astype(np.int64))
     cycle = WEEK if span >= 2 * WEEK else DAY
@@ -225,49 +235,6 @@ def _after(last: np.datetime64, step: int, steps: int, zone: str | None) -> tupl
         return walls, to_utc(walls, zone)
     instants = to_utc(walls[:1] - later[:1], zone) + later
     return wall_clock(instants, zone), instants
-
-
-def numbers_ahead(
-    numbers: Float[np.ndarray, " N"], periods: Any = None, until: Any = None
-) -> Float[np.ndarray, " H"]:
-    """Return what comes after the last of times that are numbers, at their usual spacing.
-
-    >>> numbers_ahead(np.array([0.0, 0.5, 1.0]), until=2.2)
-    array([1.5, 2. ])
-    """
-    (number, step), last = _horizon(numbers, periods, until), numbers.max()
-    if until is not None:
-        if isinstance(until, bool) or not _is_finite(until):
-            said = f"must be a number, as the times of the training data are, got {until!r}."
-            raise DataError(said, argument="until")
-        # A hair is allowed for, as steps such as 0.1 do not add up to the last bit.
-        number = int(np.floor((float(until) - last) / step + 1e-9))
-    if number > MOST_AHEAD:
-        _refuse_horizon(until)
-    if number < 1:
-        _refuse_horizon(until, last)
-    return last + step * np.arange(1, number + 1)
-
-
-def _is_finite(value: Any) -> bool:
-    return reads_as(float, value) and bool(np.isfinite(float(value)))
-
-
-def _horizon(x: Float[np.ndarray, " N"], periods: Any, until: Any) -> tuple[int, float]:
-    """Return how many times are wanted (0 if `until` tells), and the usual step between them."""
-    if (periods is None) == (until is None):
-        said = "Give either `periods`, how many times ahead, or `until`, up to which time; got "
-        raise DataError(said + f"periods={periods!r} and until={until!r}.")
-    step = spacing(x)
-    if step <= 0:
-        raise DataError("A forecast needs two different times or more to go on from, got one.")
-    if periods is None:
-        return 0, step
-    number = float(periods) if _is_finite(periods) and not isinstance(periods, bool | str) else 0.0
-    if not number.is_integer() or not 1 <= number <= MOST_AHEAD:
-        said = f"must be a whole number from 1 to {MOST_AHEAD}, got {periods!r}."
-        raise DataError(said, argument="periods")
-    return int(number), step
 
 
 def _refuse_horizon(until: Any, last: Any = None) -> NoReturn:

@@ -1,6 +1,5 @@
-"""Forecasts and required supply in the user's own way: zones, days, indices, numbers as times."""
+"""Forecasts and required supply in the user's own way: zones, days, indices."""
 
-import datetime as dt
 import warnings
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from censored_gp import CensoredGP, load
 from censored_gp.data.inputs import read_inputs
-from censored_gp.estimator.analysis.forecast import known_inputs, scenarios, stretches
+from censored_gp.estimator.analysis.forecast import known_inputs, scenarios
 from censored_gp.kernels import RBF
 
 N = 48
@@ -92,21 +91,11 @@ def test_the_unit_of_times_comes_back():
     assert fitted(table).forecast(1).schema["time"] == pl.Datetime("ms")
 
 
-def test_numbers_can_be_the_time():
-    table = pd.DataFrame({"week": np.arange(N), "price": np.arange(N) % 2 / 2, "a": WAVE})
-    model = fitted(table, time="week", inputs="price")
-    ahead = model.forecast(2, inputs={"week": [49, 48], "price": [0.5, 0.0]})
-    assert ahead["week"].tolist() == [48, 49]
-    assert ahead["week"].dtype == table["week"].dtype
-    same = model.predict(pd.DataFrame({"week": [48, 49], "price": [0.0, 0.5]}))
-    np.testing.assert_allclose(ahead["a"], same["a"])
-    assert len(model.forecast(until=50)) == 3
-
-
 def test_without_a_time_there_is_no_forecast():
-    model = fitted({"x": np.arange(float(N)), "a": WAVE}, time=None, inputs="x")
-    with pytest.raises(ValueError, match=r"forecast.*time.*'x'"):
-        model.forecast(2)
+    for names in ({"time": None, "inputs": "x"}, {"time": "x"}):
+        model = fitted({"x": np.arange(float(N)), "a": WAVE}, **names)
+        with pytest.raises(ValueError, match=r"forecast.*time.*'x'"):
+            model.forecast(2)
 
 
 def test_the_same_question_has_the_same_answer(tmp_path):
@@ -208,32 +197,10 @@ def test_inputs_that_do_not_fit_are_refused(table, words):
         heat(table)
 
 
-def test_times_that_are_numbers_are_found_too():
-    _, columns = read_inputs({"week": [1.0, 2.0, 3.0], "price": [9.0, 8.0, 7.0]})
-    ahead = np.array([4.0, 5.0])
-    table = {"week": [5, 4], "price": [1.0, 2.0]}
-    found = known_inputs(table, columns, "week", ahead, ahead)
-    assert (found[:, 1] + columns.origin[1]).tolist() == [2.0, 1.0]
-    with pytest.raises(ValueError, match="none for week 5"):
-        known_inputs({"week": [4], "price": [2.0]}, columns, "week", ahead, ahead)
-    with pytest.raises(ValueError, match=r"Input 'week'.*got times"):
-        known_inputs({"week": [dt.date(2024, 6, 3)], "price": [2.0]}, columns, "week", ahead, ahead)
-
-
 def test_a_model_without_inputs_needs_no_table():
-    _, columns = read_inputs({"week": [1.0, 2.0, 3.0]})
+    _, columns = read_inputs({"time": TIMES})
     with pytest.raises(ValueError, match="`inputs` must have columns among"):
-        known_inputs({"week": [4.0]}, columns, "week", np.array([4.0]), np.array([4.0]))
-
-
-def test_where_times_are_numbers_unknown_inputs_are_a_stretch_of_the_past():
-    past = np.array([2.0, 0.0, 1.0])
-    inputs = np.column_stack([past, 10 * past])
-    matrix = np.array([[3.0, np.nan], [4.0, np.nan]])
-    found = stretches(past, inputs, matrix[:, 0], matrix, 20, np.random.default_rng(0))
-    pairs = {tuple(rows) for rows in found[:, :, 1].tolist()}
-    assert pairs == {(0.0, 10.0), (10.0, 20.0), (20.0, 0.0)}
-    np.testing.assert_array_equal(found[:, :, 0], np.tile([3.0, 4.0], (20, 1)))
+        known_inputs({"time": AHEAD}, columns, "time", WALL, INSTANT)
 
 
 def hours_from(start, hours):

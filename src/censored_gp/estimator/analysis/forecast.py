@@ -40,26 +40,19 @@ def forecast(
     check_draws(samples, "samples")
     training, columns = model.training_, model.columns_
     c, name = time_column(model)
-    if columns.is_time[c]:
-        past = columns.values(columns.names[c], training.inputs)
-        wall, instants = clock.times_ahead(past, periods, until, columns.zones[c])
-    else:
-        past = training.inputs[:, c] + float(columns.origin[c])
-        wall = instants = clock.numbers_ahead(past, periods, until)
+    past = columns.values(columns.names[c], training.inputs)
+    wall, instants = clock.times_ahead(past, periods, until, columns.zones[c])
     matrix = known_inputs(inputs, columns, name, wall, instants)
     for column, origin in enumerate(columns.origin):
         if isinstance(origin, np.datetime64):
             matrix[:, column] = hours_since(wall, origin)
-        elif column == c:
-            matrix[:, column] = wall - origin
     if model.layout_ is not None and model.layout_.holidays is not None:
         place = columns.names.index(HOLIDAY)
         days = clock.is_holiday(wall, model.layout_.holidays)
         matrix[:, place] = days - float(columns.origin[place])
     if np.isnan(matrix).any():
         rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
-        draw = scenarios if columns.is_time[c] else stretches
-        filled = draw(past, training.inputs, wall, matrix, SCENARIOS, rng)
+        filled = scenarios(past, training.inputs, wall, matrix, SCENARIOS, rng)
         found = [model.distribution_at(each) for each in filled]
         drawn = np.concatenate([each.sample(-(-samples // SCENARIOS), rng) for each in found])
         mean = np.mean([each.mean for each in found], axis=0)
@@ -73,14 +66,15 @@ def forecast(
 def time_column(model: Any) -> tuple[int, Any]:
     """Return position and name of the input that is the time: that so named, or the first."""
     columns, layout = model.columns_, model.layout_
+    c = columns.is_time.index(True) if any(columns.is_time) else 0
     if layout is not None and layout.time is not None:
-        return columns.names.index(str(layout.time)), layout.time
-    if not any(columns.is_time):
+        c = columns.names.index(str(layout.time))
+    if not columns.is_time[c]:
         raise ValueError(
-            "forecast needs a model that was fitted with a time, fit(table, outputs=..., "
-            f"time=...), got one of the inputs {listed(columns.names)}."
+            "forecast needs a model that was fitted with a column of dates or times, "
+            f"fit(table, outputs=..., time=...), got one of the numbers {listed(columns.names)}. "
+            "Use predict for rows of your own."
         )
-    c = columns.is_time.index(True)
     return c, columns.names[c]
 
 
@@ -141,25 +135,6 @@ def scenarios(
     return np.where(np.isnan(matrix), filled, matrix)
 
 
-def stretches(
-    past: Float[np.ndarray, " N"],
-    inputs: Float[np.ndarray, "N C"],
-    ahead: Float[np.ndarray, " H"],
-    matrix: Matrix,
-    count: int,
-    rng: np.random.Generator,
-) -> Float[np.ndarray, "K H C"]:
-    """Fill unknown inputs ahead with a stretch of the past that starts anywhere.
-
-    For times that are numbers, of which nobody knows what a day is. The past begins again where a
-    stretch passes its end.
-    """
-    starts = rng.integers(len(past), size=count)
-    rows = (starts[:, None] + np.arange(len(ahead))) % len(past)
-    drawn = inputs[np.argsort(past, kind="stable")[rows]]
-    return np.where(np.isnan(matrix), drawn, matrix)
-
-
 def known_inputs(X: Any, columns: Columns, time: Any, wall: Times, instants: Times) -> Matrix:
     """Return the inputs that a table gives for the times ahead, NaN where it has no such column.
 
@@ -194,15 +169,10 @@ def _rows(
             raise DataError(f"{said}their times, got {len(values)} rows.", argument="inputs")
         return np.arange(len(wall))
     c = columns.names.index(str(time))
-    zone, was_time = columns.zones[c], columns.is_time[c]
-    column = table.with_times(time).column(time, "Input", zone and "UTC")
-    require_kind(column, was_time, zone)
-    if was_time:
-        refuse(np.isnat(column.values), column.name, "Input", "got a missing time.")
-        given, wanted = column.values.astype("datetime64[s]"), instants.astype("datetime64[s]")
-    else:
-        # To the sixth digit of a step and beyond they agree or are different times.
-        given, wanted = np.round(column.numbers("Input"), 9), np.round(instants, 9)
+    column = table.with_times(time).column(time, "Input", columns.zones[c] and "UTC")
+    require_kind(column, True, columns.zones[c])
+    refuse(np.isnat(column.values), column.name, "Input", "got a missing time.")
+    given, wanted = column.values.astype("datetime64[s]"), instants.astype("datetime64[s]")
     distinct, first, code = np.unique(given, return_index=True, return_inverse=True)
     other, said = values != values[first[code]], "got the time of row {} again, with other inputs."
     refuse(np.any(other, axis=1), str(time), "Input", said, first[code])
