@@ -60,17 +60,3 @@ def test_an_option_that_is_wrong_is_named(capsys):
     with pytest.raises(typer.BadParameter) as found, explained():
         raise console.bad_option("--side", "it is wrong")
     assert found.value.param_hint == "--side"
-
-
-def test_without_a_terminal_progress_is_a_line_every_few_seconds(monkeypatch, capsys):
-    now = 0.0
-    monkeypatch.setattr(console.time, "monotonic", lambda: now)
-    tell = console.progress()
-    for step in range(12):
-        now = float(step)
-        tell("fitting", step, 100, -3.25)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert "5 of at most 100" in lines[0]
-    monkeypatch.setattr(console.sys.stderr, "isatty", lambda: True)
-    assert console.progress() is True

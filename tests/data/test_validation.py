@@ -24,10 +24,10 @@ def taken(observations, *likelihoods):
 
 def test_flags_mean_what_their_side_says():
     flags = Y > 1.5
-    left = targets.read_targets(Y, flags, side="left")
+    left = targets.read_targets(Y, censored=flags, side="left")
     np.testing.assert_array_equal(left.is_left[:, 0], flags)
     np.testing.assert_array_equal(left.upper[:, 0], Y)
-    np.testing.assert_array_equal(targets.read_targets(Y, flags).is_right[:, 0], flags)
+    np.testing.assert_array_equal(targets.read_targets(Y, censored=flags).is_right[:, 0], flags)
 
 
 def test_bounds_join_values_whatever_their_names():

@@ -147,10 +147,10 @@ def test_scores_leave_shares_out(fitted):
     assert scored == pytest.approx(metrics.nlpd(prediction, exact))
 
 
-def test_shares_go_with_their_rows_and_outputs():
+def test_shares_go_with_their_rows():
     seen = Observations.from_flags([[1, 5], [2, 6]], [[0, 1], [0, 0]], exposure="unknown")
     assert seen.is_partial.tolist() == [[False, True], [False, False]]
-    assert seen.rows([0]).outputs([1]).is_partial.tolist() == [[True]]
+    assert seen.rows([0]).is_partial.tolist() == [[False, True]]
     assert "1 seen for a part of the period" in seen.summary()
     missing = Observations.from_flags([np.nan], [1], exposure="unknown")
     assert missing.is_missing.all()

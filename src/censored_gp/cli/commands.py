@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import censored_gp
-from censored_gp.cli.console import bad_option, explain, progress, say
+from censored_gp.cli.console import bad_option, explain, say
 from censored_gp.cli.options import (
     FitOptions,
     FleetOptions,
@@ -81,7 +81,7 @@ def demo(
 
     started = time.perf_counter()
     say(f"Simulating {days} days of a bike share and fitting two models ...")
-    fitted = demonstration.fit_both(days, seed, likelihood, progress=progress())
+    fitted = demonstration.fit_both(days, seed, likelihood, progress=True)
     Console().print(demonstration.table(fitted))
     try:
         demonstration.draw_figure(fitted, figure)

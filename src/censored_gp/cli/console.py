@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import typer
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-SECONDS = 5.0
-"""Without a terminal, a line of progress is written after so many seconds at the earliest."""
 DEBUG_VARIABLE = "CENSORED_GP_DEBUG"
 """If this environment variable is set, errors come with a traceback."""
 
@@ -37,19 +33,6 @@ OPTIONS = {
 def say(message: str) -> None:
     """Write a message to the standard error stream; results go to the standard output."""
     typer.echo(message, err=True)
-
-
-def progress() -> bool | Callable[[str, int, int, float], None]:
-    """Return the `progress` of a fit: a bar on a terminal, else a line every few seconds."""
-    last = time.monotonic()
-
-    def tell(stage: str, done: int, most: int, bound: float) -> None:
-        nonlocal last
-        if time.monotonic() - last >= SECONDS:
-            last = time.monotonic()
-            say(f"{stage}: step {done} of at most {most}, ELBO {bound:.1f}")
-
-    return sys.stderr.isatty() or tell
 
 
 def bad_option(option: str, problem: str) -> typer.BadParameter:

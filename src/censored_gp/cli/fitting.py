@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from censored_gp.cli.console import bad_option, option_of, progress, say
+from censored_gp.cli.console import bad_option, option_of, say
 from censored_gp.cli.options import FileOptions, FitOptions, FleetOptions, ModelName, split_names
 from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import did_you_mean, listed, reads_as
@@ -127,7 +127,7 @@ def _fit(model: Any, table: Table, arguments: dict[str, Any], given: FitOptions)
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
     try:
         with located(table):
-            model.set_params(progress=progress()).fit(table, **arguments)
+            model.set_params(progress=True).fit(table, **arguments)
         if model.report_.status == "interrupted":
             raise KeyboardInterrupt
     except KeyboardInterrupt:

@@ -153,14 +153,9 @@ def read_training(
     inputs: Any = None,
     own_inputs: Any = None,
     holidays: str | None = None,
-    censored: Any = None,
-    capacity: Any = None,
-    lower: Any = None,
-    upper: Any = None,
-    exposure: Any = None,
-    side: str = "right",
+    **given: Any,
 ) -> Training:
-    """Read a table as its columns are named.
+    """Read a table as its columns are named; `given` are fields that are in `GIVEN`.
 
     >>> table = {"hour": [0.0, 1.0], "a": [1.0, 5.0], "full": [False, True]}
     >>> print(read_training(table, "a", time="hour", censored="full").observations.summary())
@@ -171,8 +166,6 @@ def read_training(
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
     _check_roles(table, names, others, time, by)
-    told = censored, capacity, lower, upper, exposure, side
-    given: dict[str, Any] = dict(zip(GIVEN, told, strict=True))
     lasting = {name: _lasting(each) for name, each in given.items()}
     with located(table):
         table = _with_times(table, time, by)
@@ -412,7 +405,7 @@ def _read_cells(
 
     An output that has bounds alone need not have a column of its own.
     """
-    bounded = given["lower"] is not None or given["upper"] is not None
+    bounded = given.get("lower") is not None or given.get("upper") is not None
     absent = {name for name in outputs if bounded and not table.has(name)}
     missing = np.full(len(table), np.nan)
     values = [missing if n in absent else table.numbers(n, "Output") for n in outputs]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -198,7 +197,7 @@ def times_ahead(
     if step <= 0:
         raise DataError("A forecast needs two different times or more to go on from, got one.")
     number = 0 if periods is None else periods
-    whole = isinstance(number, Integral) and not isinstance(number, bool)
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
     if periods is not None and not (whole and 1 <= number <= MOST_AHEAD):
         said = f"must be a whole number from 1 to {MOST_AHEAD}, got {periods!r}."
         raise DataError(said, argument="periods")

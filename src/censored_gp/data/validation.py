@@ -31,35 +31,23 @@ ALIGN = "Align them by their index (.loc[X.index]), or drop it (.to_numpy())."
 Likelihoods = tuple[Likelihood, ...]
 
 
-def read_targets(
-    y: Any,
-    censored: Any = None,
-    lower: Any = None,
-    upper: Any = None,
-    capacity: Any = None,
-    exposure: Any = None,
-    side: str = "right",
-) -> Observations:
-    """Return what is known of the outputs, from arrays or data frames.
-
-    Flags and capacities are read as `Observations.from_flags` and `from_capacity` do. With bounds,
-    an end that is not given (or NaN) is y itself, and open where y is missing as well.
+def read_targets(y: Any, **given: Any) -> Observations:
+    """Return what is known of the outputs, from arrays or data frames; see `from_cells`.
 
     >>> read_targets([0.1, 2.0], censored=[True, False], side="left").upper.tolist()
     [[0.1], [2.0]]
     """
-    given = {"censored": censored, "lower": lower, "upper": upper, "capacity": capacity}
-    given["exposure"] = exposure
     if isinstance(y, Observations):
-        if any(each is not None for each in given.values()):
+        if any(each is not None for name, each in given.items() if name != "side"):
             raise DataError("got Observations and flags, bounds or exposures as well.", "Outputs")
         return y
-    first = next((each for each in (y, lower, upper) if each is not None), None)
+    ends = given.get("lower"), given.get("upper")
+    first = next((each for each in (y, *ends) if each is not None), None)
     if first is None:
         said = "CensoredGP requires y to be passed, but the target y is None."
         raise DataError(said, hint="Give y, Observations, or lower=... and upper=...")
     seen = read_values(first, "Bound").unknown if y is None else read_values(y)
-    return from_cells(seen, side=side, **given)
+    return from_cells(seen, **given)
 
 
 def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> None:

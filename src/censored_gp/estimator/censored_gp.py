@@ -32,6 +32,7 @@ from censored_gp.data.validation import warn_of_little, warn_of_shared_times
 from censored_gp.estimator import persistence, settings, summary, training
 from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
+from censored_gp.estimator.progress import progress_bar
 from censored_gp.inference import FitResult, infer
 from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.posterior import Posterior
@@ -107,7 +108,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     random_state : int, RandomState or None
         Seed of what is random: the engines "svi" and "nuts", and `sample`.
     progress : bool
-        Whether to show a progress bar on a terminal.
+        Whether to show progress: a bar on a terminal, else a line every few seconds.
 
     Attributes
     ----------
@@ -308,7 +309,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if layout is None or not layout.long:
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
-        with interruptible(), float64(), progress_bar(self.progress) as tell:
+        with interruptible(), float64(), reported(self.progress) as tell:
             own = data.own_inputs
             design = design_for(vars(self), likelihoods, data.columns, data.inputs, own)
             if isinstance(start, CensoredGP):
@@ -899,28 +900,12 @@ def _in_own_units(
 
 
 @contextlib.contextmanager
-def progress_bar(wanted: Any) -> Iterator[Progress]:
-    """Yield the callback by which engines report their steps.
-
-    `wanted` is True for a bar on the standard error stream (nothing, if that is no terminal),
-    False for silence, or such a callback itself.
-    """
+def reported(wanted: Any) -> Iterator[Progress]:
+    """Yield the callback by which engines report their steps; `wanted` may be one itself."""
     if callable(wanted) or not wanted:
         yield cast(Progress, wanted or silent)
         return
-    # Imported on demand: rich is slow to load.
-    from rich.console import Console
-    from rich.progress import BarColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    columns = ("{task.description}", BarColumn(), "{task.fields[bound]}", TimeElapsedColumn())
-    hidden = not console.is_terminal
-    with Bar(*columns, console=console, transient=True, disable=hidden) as bar:
-        line = bar.add_task("starting", total=None, bound="")
-
-        def tell(stage: str, done: int, most: int, bound: float) -> None:
-            said = f"{done}/{most}, ELBO {bound:.1f}"
-            bar.update(line, description=stage, completed=done, total=most, bound=said)
-
-        yield tell
+    with progress_bar(True) as tell:
+        yield lambda stage, done, most, bound: tell(
+            f"{stage}: step {done} of at most {most}, ELBO {bound:.1f}", done, most
+        )

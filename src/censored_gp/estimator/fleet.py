@@ -18,11 +18,10 @@ import hashlib
 import os
 import platform
 import re
-import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,7 @@ from censored_gp.estimator.analysis.diagnose import calendar_means, fill
 from censored_gp.estimator.analysis.lost_demand import group_cells, summarise
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import HMOCGP, load
+from censored_gp.estimator.progress import progress_bar
 from censored_gp.estimator.settings import check_probability, check_settings
 from censored_gp.estimator.training import read_training
 from censored_gp.model.compilation import bucket
@@ -63,8 +63,6 @@ BATCH_CELLS = 20_000
 """A batch has at most this many cells, or one group: what is lost when a run is killed."""
 MOST_SHAPES = 16
 """A worker drops its compiled programs after this many shapes, as they take up memory maps."""
-SECONDS_PER_LINE = 5
-"""Without a terminal, progress is a line after at least this many seconds."""
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -323,7 +321,9 @@ def _run(work: Work, pilots: int, batches: list[list[Group]], jobs: Any, wanted:
     """Do the batches that are not done: the pilots, and then the others."""
     missing = [k for k in range(len(batches)) if not work.file("summary", k).exists()]
     rows = [sum(group.rows for group in batch) for batch in batches]
-    with progress_of(len(batches), [rows[k] for k in missing], wanted) as advance:
+    began, left, failures = time.monotonic(), sum(rows[k] for k in missing), 0
+    done, total = len(batches) - len(missing), left
+    with progress_bar(wanted) as tell:
         pool: Any = joblib.Parallel(jobs, return_as="generator_unordered")
         for pilot in (True, False):
             if not pilot:
@@ -331,7 +331,11 @@ def _run(work: Work, pilots: int, batches: list[list[Group]], jobs: Any, wanted:
             now = (k for k in missing if (k < pilots) == pilot)
             tasks = (joblib.delayed(_do_batch)(work, k, batches[k], pilot) for k in now)
             for k, failed in pool(tasks):
-                advance(rows[k], failed)
+                done, left, failures = done + 1, left - rows[k], failures + failed
+                minutes = (time.monotonic() - began) / 60
+                words = f"{done} of {len(batches)} batches, {failures} groups failed, {minutes:.1f}"
+                words += f" min, about {minutes * left / (total - left):.1f} min left"
+                tell(words, total - left, total)
 
 
 def median_kernels(work: Work, pilots: int) -> Any:
@@ -471,38 +475,6 @@ def _fallback(work: Work, model: Any, table: Table) -> dict[str, Any]:
         made[name] = data.table(figures)
     made["total"] = made["total"].to_pylist()[0]
     return made
-
-
-@contextlib.contextmanager
-def progress_of(batches: int, missing: Sequence[int], wanted: bool) -> Iterator[Callable]:
-    """Yield the function that is told of finished rows and of failures: a bar, or lines.
-
-    `missing` are the rows of the batches to do. The time that is left is estimated from the rows
-    that were done in this run.
-    """
-    # Imported on demand: rich is slow to load.
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress
-
-    console, began, shown = Console(stderr=True), time.monotonic(), 0.0
-    done, failures, rows, total = batches - len(missing), 0, 0, sum(missing)
-    lines = wanted and not console.is_terminal
-    bar = Progress(BarColumn(), "{task.description}", console=console, disable=lines or not wanted)
-    task = bar.add_task(f"{done} of {batches} batches", total=total)
-
-    def advance(size: int, failed: int) -> None:
-        nonlocal done, shown, failures, rows
-        done, rows, failures = done + 1, rows + size, failures + failed
-        minutes = (time.monotonic() - began) / 60
-        said = f"{done} of {batches} batches, {failures} groups failed, {minutes:.1f} min, about "
-        said += f"{minutes * (total - rows) / rows:.1f} min left"
-        bar.update(task, description=said, completed=rows)
-        if lines and (60 * (minutes - shown) >= SECONDS_PER_LINE or done == batches):
-            shown = minutes
-            print(said, file=sys.stderr, flush=True)
-
-    with bar:
-        yield advance
 
 
 def group_outputs(data: Any, most: int) -> list[list[Any]]:

@@ -146,8 +146,8 @@ def read_training(
 ) -> TrainingData:
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
     layout = rows = None
+    given: dict[str, Any] = {"by": by, "time": time, "inputs": inputs, "holidays": holidays}
     if outputs is None:
-        given = {"by": by, "time": time, "inputs": inputs, "holidays": holidays}
         named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
@@ -157,14 +157,7 @@ def read_training(
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
         layout, rows, table, observations = layouts.read_training(
-            X,
-            outputs,
-            by=by,
-            time=time,
-            inputs=inputs,
-            own_inputs=own_inputs,
-            holidays=holidays,
-            **bounds,
+            X, outputs, own_inputs=own_inputs, **given, **bounds
         )
     with layouts.placed(layout, rows):
         matrix, columns = validated_inputs(model, table)
