@@ -8,8 +8,8 @@ import pytest
 from censored_gp import CensoredGP, reporting
 from censored_gp.inference.posterior import Posterior
 from censored_gp.prediction import metrics
-from censored_gp.reporting.content import drawn_series
 from censored_gp.reporting.plots import predict_training
+from censored_gp.reporting.report import drawn_series
 from support import fitted
 
 pytest.importorskip("matplotlib")

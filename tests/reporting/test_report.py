@@ -14,7 +14,7 @@ import pytest
 
 from censored_gp import CensoredGP, Observations
 from censored_gp.data.layout import Layout
-from censored_gp.reporting import content, plots, report, write_report
+from censored_gp.reporting import plots, report, write_report
 from support import fitted
 
 pytest.importorskip("vl_convert")
@@ -93,7 +93,7 @@ def test_predictions_are_those_of_the_model(charts):
 def test_every_cell_is_drawn_as_what_it_is(charts):
     known, drawn = fitted.model().observations_, charts[0]["data"]["series"]
     kinds = np.array(drawn["k"])
-    for number, kind in enumerate(content.CELL_KINDS):
+    for number, kind in enumerate(report.CELL_KINDS):
         np.testing.assert_array_equal(kinds == number, getattr(known, f"is_{kind}")[:, 0])
     recorded = np.array([np.nan if v is None else v for v in drawn["v"]])
     np.testing.assert_allclose(recorded[kinds == 1], known.lower[kinds == 1, 0], rtol=1e-4)
@@ -108,13 +108,13 @@ def test_every_cell_is_drawn_as_what_it_is(charts):
 
 
 def test_calibration_is_that_of_the_days_held_out(diagnosis, charts, text):
-    found = content.calibration(diagnosis)
+    found = report.calibration(diagnosis)
     np.testing.assert_allclose(charts[-1]["data"]["coverage"]["y"], found.coverage, rtol=1e-4)
-    np.testing.assert_allclose(found.coverage, content.pit_coverage(diagnosis.pit, plots.LEVELS))
+    np.testing.assert_allclose(found.coverage, report.pit_coverage(diagnosis.pit, plots.LEVELS))
     overall = found.outputs[-1]
     assert overall["cells"] == sum(row["cells"] for row in found.outputs[:-1])
     assert overall["coverage"] == pytest.approx(found.coverage[plots.LEVELS.index(0.9)])
-    assert content.percent(overall["coverage"]) in prose(text)
+    assert report.percent(overall["coverage"]) in prose(text)
 
 
 def test_a_verdict_comes_before_all_figures(diagnosis, text):
@@ -122,9 +122,9 @@ def test_a_verdict_comes_before_all_figures(diagnosis, text):
     assert diagnosis.verdict
     first = shown.index(escape(diagnosis.verdict[0]))
     assert first < shown.index('class="cards"')
-    own, *simple = content.records(diagnosis.rows)[2::3]
-    assert all(f"<td>{content.amount(row['ratio'])}</td>" in shown for row in (own, *simple))
-    assert shown.count(content.amount(own["lost"])) > 0
+    own, *simple = report.records(diagnosis.rows)[2::3]
+    assert all(f"<td>{report.amount(row['ratio'])}</td>" in shown for row in (own, *simple))
+    assert shown.count(report.amount(own["lost"])) > 0
 
 
 def test_settings_reproduce_the_fit(text):
@@ -136,27 +136,27 @@ def test_settings_reproduce_the_fit(text):
 def test_rows_that_were_chosen_are_named():
     layout = Layout(("north", "south"), "time", by="station", value="n")
     more = {"output_names_": (), "observations_": SimpleNamespace(step=np.zeros(0))}
-    code = content.code(SimpleNamespace(layout_=layout, where_=(("store", "235"),), **more))
+    code = report.code(SimpleNamespace(layout_=layout, where_=(("store", "235"),), **more))
     assert "'store' is '235'" in code
     assert "'station' is one of 'north', 'south'" in code
     assert "outputs='n'" in code
     plain = SimpleNamespace(layout_=Layout(("a",), "time"), **more)
-    assert "rows in which" not in content.code(plain)
+    assert "rows in which" not in report.code(plain)
 
 
 def test_a_fit_that_did_not_converge_is_a_problem(model):
     assert not model.report_.converged
-    assert model.report_.message in content.data_problems(model)
+    assert model.report_.message in report.data_problems(model)
 
 
 def test_many_rows_are_thinned_to_peaks_and_troughs(model):
     x, mean = np.arange(5000.0), np.random.default_rng(0).normal(size=(5000, 1))
-    kept = content.thinned(x, mean, 1000)
+    kept = report.thinned(x, mean, 1000)
     assert len(kept) <= 1000
     assert np.all(np.diff(x[kept]) > 0)
     assert mean[kept].max() == mean.max()
     assert mean[kept].min() == mean.min()
-    series = content.drawn_series(model, 0.9, 100)
+    series = report.drawn_series(model, 0.9, 100)
     assert (series.drawn, series.rows) == (100, 168)
     assert {len(column) for column in series.columns[1].values()} == {100}
 
@@ -167,18 +167,18 @@ def test_missing_and_constant_outputs_are_problems(model):
     changed = copy.copy(model)
     known = Observations.from_flags(values, np.zeros(values.shape))
     changed.training_ = dataclasses.replace(model.training_, observations=known)
-    flat, missing, *_ = content.data_problems(changed)
+    flat, missing, *_ = report.data_problems(changed)
     assert re.search("'y0'.* 3", flat)
     assert re.search("'y1'.*75%", missing)
 
 
 def test_gaps_and_repeated_times_are_found():
     times = np.datetime64("2024-06-03T00", "h") + np.array([0, 1, 2, 2, 3, 10]).astype("m8[h]")
-    twice, gap = content.time_problems(times.astype("datetime64[s]"))
+    twice, gap = report.time_problems(times.astype("datetime64[s]"))
     assert "2024-06-03 02:00" in twice
     assert "7 hours, after 2024-06-03 03:00" in gap
-    assert content.time_problems(times[[0, 1, 2]]) == []
-    assert content.time_problems(times[:1]) == []
+    assert report.time_problems(times[[0, 1, 2]]) == []
+    assert report.time_problems(times[:1]) == []
 
 
 @pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow"])

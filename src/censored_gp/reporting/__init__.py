@@ -2,7 +2,7 @@
 
 `plots` draws with matplotlib (`pip install "censored-gp[plot]"`): outputs, components, lost demand,
 calibration, the fit. `report` writes one self-contained page
-(`pip install "censored-gp[report]"`): `content` computes what it says, `charts` draws with
+(`pip install "censored-gp[report]"`): it computes what the page says, `charts` draws with
 altair, and `template.html` is the page. Import the names below from here; the modules themselves
 are internal. Nothing here loads matplotlib or altair before it is used.
 

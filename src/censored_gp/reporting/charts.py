@@ -13,8 +13,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from censored_gp.reporting.content import ALL_OUTPUTS, CELL_KINDS, Calibration, Content, rounded
 from censored_gp.reporting.plots import DAYS, LEVELS, chance_limits
+from censored_gp.reporting.report import ALL_OUTPUTS, CELL_KINDS, Calibration, Content, rounded
 
 Spec = dict[str, Any]
 HEIGHT = 250

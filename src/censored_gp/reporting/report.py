@@ -1,16 +1,393 @@
-"""Write the report: one HTML page about a fitted model that needs no network and no other file."""
+"""The report: one HTML page about a fitted model that needs no network and no other file.
+
+Its content is computed here, and the sentences about it are written. `charts` draws, and
+`template.html` is the page. Text may hold names that users gave; the template escapes it.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
+import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import numpy as np
+from jaxtyping import Float, Int, Shaped
 from sklearn.utils.validation import check_is_fitted
 
+import censored_gp
+from censored_gp.data.errors import listed
+from censored_gp.estimator.analysis.compare import compare
+from censored_gp.estimator.analysis.diagnose import Diagnosis, censoring_cautions
 from censored_gp.estimator.persistence import replacing
-from censored_gp.reporting import content
+from censored_gp.estimator.presets import MODELS, paper_name
+from censored_gp.estimator.summary import kernel_labels
+from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
+from censored_gp.reporting.plots import (
+    LEVELS,
+    XAxis,
+    known_cells,
+    predict_training,
+    records,
+    training_axis,
+)
+
+MOST_POINTS = 24_000
+"""At most this many points are drawn of all outputs together, which bounds the size of the page."""
+FEWEST_POINTS = 300
+"""Of each output at least this many points may be drawn, however many outputs there are."""
+MOSTLY_MISSING = 0.5
+"""An output of which a larger share of cells is missing is listed among the problems."""
+CELL_KINDS = ("exact", "right", "left", "interval", "missing", "partial")
+"""Kinds of cells; charts refer to them by position."""
+ALL_OUTPUTS = "all outputs"
+
+
+class Series(NamedTuple):
+    """What is drawn of each output over the training rows.
+
+    Attributes
+    ----------
+    columns
+        By output: x, m (mean), lo and hi (interval), k (kind of cell), v (value or bound), u (upper
+        bound of an interval), e (imputed value).
+    drawn
+        How many of the rows are drawn.
+    """
+
+    axis: XAxis
+    columns: list[dict[str, list[Any]]]
+    drawn: int
+    rows: int
+
+
+class Lost(NamedTuple):
+    """Lost demand in total, by output, and by output and hour or weekday."""
+
+    total: dict[str, Any]
+    outputs: list[dict[str, Any]]
+    groups: dict[str, list[dict[str, Any]]]
+
+
+class Calibration(NamedTuple):
+    """Calibration of predictions on the days held out.
+
+    Attributes
+    ----------
+    outputs
+        By output, and last of all: cells, coverage of 90 % intervals, deviation of the PIT.
+    """
+
+    histogram: Float[np.ndarray, " B"]
+    coverage: Float[np.ndarray, " L"]
+    outputs: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a report says."""
+
+    title: str
+    model: Any
+    probability: float
+    series: Series
+    lost: Lost | None
+    diagnosis: Diagnosis | None
+    comparison: list[dict[str, Any]]
+    problems: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the outputs."""
+        return [str(name) for name in self.model.output_names_]
+
+    @functools.cached_property
+    def calibration(self) -> Calibration | None:
+        """Calibration on the days held out; None without a diagnosis."""
+        return None if self.diagnosis is None else calibration(self.diagnosis)
+
+    @property
+    def methods(self) -> list[dict[str, Any]]:
+        """The rows of the diagnosis about all outputs together, this model first."""
+        rows = [] if self.diagnosis is None else records(self.diagnosis.rows)
+        return [row for row in rows if row["output"] == rows[-1]["output"]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of cells of each kind; "never": of the missing ones, those of an exposure of 0."""
+        known = self.model.observations_
+        kinds = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in CELL_KINDS}
+        return kinds | {"never": int((known.exposure == 0).sum())}
+
+
+# ---- series ----
+
+
+def drawn_series(model: Any, probability: float, max_points: int) -> Series:
+    """Return predictions with intervals, observations and imputed values of the rows to draw."""
+    axis, outputs = training_axis(model), len(model.output_names_)
+    x, most = axis.values, max(2, min(max_points, max(FEWEST_POINTS, MOST_POINTS // outputs)))
+    few = len(x) <= most
+    rows = thinned(x, np.zeros((len(x), 1)) if few else predict_training(model).mean, most)
+    prediction, imputed = predict_training(model, rows), model.imputation(rows).mean
+    low, high = prediction.interval(probability)
+    known = model.observations_.rows(rows)
+    kind = np.select([getattr(known, f"is_{name}") for name in CELL_KINDS], range(len(CELL_KINDS)))
+    value = np.where(known.is_interval | known.is_right, known.lower, known.values())
+    upper = np.where(known.is_interval, known.upper, np.nan)
+    seen = model.training_.seen.rows(rows)
+    within = np.clip(imputed, seen.lower, seen.upper)
+    imputed = np.where(known.is_partial, imputed, within)
+    cells = {"m": prediction.mean, "lo": low, "hi": high, "v": value, "u": upper, "e": imputed}
+    at = x[rows].astype("datetime64[ms]").astype(np.int64) if axis.is_time else x[rows]
+    columns = [
+        {"x": at.tolist(), "k": kind[:, d].tolist()}
+        | {name: rounded(each[:, d]) for name, each in cells.items()}
+        for d in range(outputs)
+    ]
+    return Series(axis, columns, len(rows), len(x))
+
+
+def thinned(
+    x: Shaped[np.ndarray, " N"], mean: Float[np.ndarray, "N D"], most: int
+) -> Int[np.ndarray, " K"]:
+    """Return rows in the order of x: all, or of each stretch the lowest and the highest.
+
+    >>> x, mean = np.arange(6.0), np.array([[0.0], [9.0], [1.0], [5.0], [4.0], [-3.0]])
+    >>> thinned(x, mean, 4).tolist()
+    [0, 1, 3, 5]
+    """
+    order = np.argsort(x, kind="stable")
+    if len(order) <= most:
+        return order
+    spread = np.std(mean, axis=0)
+    level = ((mean - mean.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).sum(axis=1)
+    kept = []
+    for stretch in np.array_split(order, max(1, most // 2)):
+        ends = {int(np.argmin(level[stretch])), int(np.argmax(level[stretch]))}
+        kept.extend(stretch[sorted(ends)])
+    return np.array(kept)
+
+
+def rounded(values: Any, digits: int = 5) -> list[float | None]:
+    """Return numbers with few significant digits, None for NaN, which keeps the page small.
+
+    >>> rounded([1.23456789, np.nan, 123456.7])
+    [1.2346, None, 123460.0]
+    """
+    numbers = np.asarray(values, dtype=float).tolist()
+    return [float(f"{number:.{digits}g}") if np.isfinite(number) else None for number in numbers]
+
+
+# ---- lost demand, calibration, comparison ----
+
+
+def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | None:
+    """Return lost demand; None if no record falls short or the model ignores censoring."""
+    if not model.use_censoring or not model.observations_.falls_short.any():
+        return None
+
+    def ask(*by: str) -> list[dict[str, Any]]:
+        settings = {"probability": probability, "random_state": random_state}
+        rows = records(model.lost_demand(by=list(by) or None, **settings))
+        # Columns of groups come first, under names that may be the user's.
+        return [row | dict(zip(by, row.values(), strict=False)) for row in rows]
+
+    groups = {}
+    for part in () if model.training_.times is None else ("hour", "weekday"):
+        rows = ask(part)
+        if len(rows) > 1:
+            groups[part] = [row | {"output": ALL_OUTPUTS} for row in rows] + ask("output", part)
+    return Lost(ask()[0], ask("output"), groups)
+
+
+def calibration(diagnosis: Diagnosis) -> Calibration:
+    """Return the calibration on the days that a diagnosis held out."""
+    every, outputs = diagnosis.pit, []
+    for d, name in enumerate((*diagnosis.truth.names, ALL_OUTPUTS)):
+        own = PIT(*(end[:, d : d + 1] if d < end.shape[1] else end for end in every))
+        cells = known_cells(own)
+        held = float(pit_coverage(own, [0.9])[0]) if cells else float("nan")
+        figures = {"cells": cells, "coverage": held, "deviation": own.deviation()}
+        outputs.append({"output": str(name), **figures})
+    return Calibration(pit_histogram(every), pit_coverage(every, LEVELS), outputs)
+
+
+def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:
+    """Return the rows of a comparison that is given, or that is made now from names of models."""
+    if wanted is None or wanted is False:
+        return []
+    names = list(MODELS) if wanted is True else [wanted] if isinstance(wanted, str) else wanted
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return records(wanted)
+    columns, inputs = model.columns_, model.training_.inputs
+    return records(
+        compare(
+            {source: columns.values(source, inputs) for source in columns.groups},
+            model.observations_,
+            models=names,
+            likelihoods=model.likelihood,
+            settings={"engine": model.engine, "max_iterations": model.max_iterations},
+        )
+    )
+
+
+# ---- problems ----
+
+
+def data_problems(model: Any) -> list[str]:
+    """Return problems of the data and of the fit, in sentences; a diagnosis has the cautions."""
+    known, times, found = model.observations_, model.training_.times, []
+    for d, name in enumerate(model.output_names_):
+        missing = float(known.is_missing[:, d].mean())
+        if missing > MOSTLY_MISSING:
+            found.append(f"Output {name!r}: {missing:.0%} of its {len(known)} rows are missing.")
+        exact = known.lower[known.is_exact[:, d], d]
+        if len(exact) > 1 and np.ptp(exact) == 0:
+            found.append(f"Output {name!r}: all of its exact values are {exact[0]:g}.")
+    found += censoring_cautions(known, times if model.use_censoring else None)
+    found += [] if times is None else time_problems(times)
+    fit = model.report_
+    return found + ([] if fit.converged else [fit.message]) + list(fit.notes)
+
+
+def time_problems(times: Shaped[np.ndarray, " N"]) -> list[str]:
+    """Return whether times are repeated, and whether there are gaps between them."""
+    distinct, counts = np.unique(times, return_counts=True)
+    found, repeated = [], counts > 1
+    if repeated.any():
+        first = _minute(distinct[repeated][0])
+        found.append(f"{int(repeated.sum())} times occur more than once, the first is {first}.")
+    steps = np.diff(distinct) / np.timedelta64(1, "s")
+    usual = float(np.median(steps)) if len(steps) > 1 else np.inf
+    gaps = steps > 1.5 * usual
+    if gaps.any():
+        longest = int(np.argmax(steps))
+        found.append(
+            f"Times are {_duration(usual)} apart but for {_several(int(gaps.sum()), 'gap')}; the "
+            f"longest is {_duration(steps[longest])}, after {_minute(distinct[longest])}."
+        )
+    return found
+
+
+def _minute(time: np.datetime64) -> str:
+    return np.datetime_as_string(time, unit="m").replace("T", " ")
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= size:
+            return _several(seconds / size, unit)
+    return _several(seconds, "second")
+
+
+def _several(count: float, noun: str) -> str:
+    number = f"{count:,}" if isinstance(count, int) else f"{count:.3g}"
+    return f"{number} {noun}{'' if number == '1' else 's'}"
+
+
+# ---- words ----
+
+
+def amount(value: Any) -> str:
+    """Return a cell of a table as people read it.
+
+    >>> amount(1234.5), amount(0.12345), amount(12), amount(float("nan")), amount("a")
+    ('1,234', '0.123', '12', '–', 'a')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else ""
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    if value is None or (isinstance(value, float | np.floating) and not np.isfinite(value)):
+        return "–"
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):g}"
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage.
+
+    >>> percent(0.224), percent(0.0123)
+    ('22%', '1.2%')
+    """
+    return "–" if not np.isfinite(value) else f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
+
+
+def data_words(content: Content) -> str:
+    """Return the extent of the data."""
+    model, names, axis = content.model, content.names, content.series.axis
+    shown = listed(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    outputs = _several(len(names), "output")
+    words = f"The data have {content.series.rows:,} rows of {outputs}: {shown}."
+    if axis.is_time:
+        zone = model.columns_.zones[model.columns_.is_time.index(True)]
+        first, last = _minute(axis.values.min()), _minute(axis.values.max())
+        words += f" They run from {first} to {last}{f' ({zone})' if zone else ''}."
+    known = model.observations_
+    for step in np.unique(known.step[known.step > 0]):
+        own = [name for name, each in zip(names, known.step, strict=True) if each == step]
+        whose = "" if len(own) == len(names) else f" of {listed(own)}"
+        words += f" Values{whose} were recorded in steps of {step:g}, and are known to within half "
+        words += "a step, as are bounds."
+    return words
+
+
+def model_words(model: Any) -> str:
+    """Return the name, families and patterns of a model."""
+    fitted = model.posterior_.model
+    patterns = dict.fromkeys(kernel_labels(fitted.priors["mean"].kernels, model.columns_))
+    families = sorted({type(likelihood).__name__ for likelihood in fitted.likelihoods})
+    words = f"The model is a Gaussian process ({paper_name(model)}, {' and '.join(families)})."
+    if patterns:
+        words += f" It adds up these patterns: {', '.join(patterns)}."
+    if model.coupled and len(model.output_names_) > 1:
+        words += " Outputs are learned together: each informs the others."
+    if model.heteroscedastic and any(
+        lmc.varies for role, lmc in fitted.priors.items() if role != "mean"
+    ):
+        over = "the inputs" if model.training_.times is None else "time"
+        words += f" The noise may change with {over}, too."
+    if fitted.priors["mean"].nugget is not None:
+        words += " Each row may deviate on its own (a nugget), beyond the noise of the family."
+    return words
+
+
+def code(model: Any) -> str:
+    """Return the Python code of such a fit, and the versions that were used."""
+    layout, remarks, arguments = model.layout_, [], ["X", "y", "..."]
+    if layout is not None:
+        given = {"outputs": list(layout.outputs), "time": layout.time, "inputs": [*layout.inputs]}
+        chosen = [f"{column!r} is {value!r}" for column, value in getattr(model, "where_", ())]
+        if layout.long:
+            given |= {"outputs": layout.value, "by": layout.by}
+            chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
+        remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
+        for name in ("censored", "capacity", "lower", "upper", "exposure", "side"):
+            given[name] = getattr(layout, name)
+        steps = dict(zip(model.output_names_, model.observations_.step.tolist(), strict=True))
+        given["rounded"] = {name: step for name, step in steps.items() if step > 0}
+        given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
+        arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
+    lines = [
+        f"from censored_gp import {type(model).__name__}",
+        "",
+        f"model = {' '.join(repr(model).split())}",
+        *remarks,
+        f"model.fit({', '.join(arguments)})",
+        "",
+        f"# censored-gp {censored_gp.__version__}, Python {platform.python_version()}",
+        f"# jax {jax.__version__}, numpy {np.__version__}",
+    ]
+    return "\n".join(lines)
+
+
+# ---- the page ----
 
 
 def write_report(
@@ -77,15 +454,15 @@ def write_report(
     cautions = () if diagnosis is None else diagnosis.warnings
     names = [str(name) for name in model.output_names_]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    found = content.Content(
+    found = Content(
         title or f"Censored GP report: {', '.join(names[:3])}{more}",
         model,
         probability,
-        content.drawn_series(model, probability, max_points),
-        content.lost_demand(model, probability, random_state),
+        drawn_series(model, probability, max_points),
+        lost_demand(model, probability, random_state),
         diagnosis,
-        content.comparison(model, comparison),
-        list(dict.fromkeys((*problems, *content.data_problems(model), *cautions))),
+        comparison_rows(model, comparison),
+        list(dict.fromkeys((*problems, *data_problems(model), *cautions))),
     )
     # Vega, Vega-Lite and Vega-Embed in one script. Its type says wrongly that it needs an argument.
     script = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue]
@@ -97,10 +474,11 @@ def write_report(
         lstrip_blocks=True,
     )
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    pages.filters |= {"amount": content.amount, "percent": content.percent}
+    pages.filters |= {"amount": amount, "percent": percent}
+    words: dict[str, Any] = {"data_words": data_words, "model_words": model_words, "code": code}
+    pages.globals |= words | {"records": records, "ALL_OUTPUTS": ALL_OUTPUTS}
     text = pages.get_template("template.html").render(
         content=found,
-        about=content,
         charts=charts.draw(found),
         vega=script.replace("</script", r"<\/script"),
     )
