@@ -194,7 +194,7 @@ def test_a_page_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.write_text("before")
     for name in ("drawn_series", "lost_demand"):
-        monkeypatch.setattr(content, name, lambda *_: None)
+        monkeypatch.setattr(report, name, lambda *_: None)
     monkeypatch.setattr("jinja2.Template.render", lambda *_, **__: "\ud800")
     monkeypatch.setattr("censored_gp.reporting.charts.draw", lambda _: {})
     with pytest.raises(UnicodeEncodeError):
