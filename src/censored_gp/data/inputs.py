@@ -57,6 +57,12 @@ def spread(X: Float[np.ndarray, "N K"]) -> Float[np.ndarray, "*L"]:
     return per_column(np.where(np.ptp(X, axis=0) > 0.0, scale, 1.0))
 
 
+def spacing(x: Float[np.ndarray, " N"]) -> float:
+    """The typical (median) step between neighbouring distinct values; zero if there are none."""
+    steps = np.diff(np.unique(x))
+    return float(np.median(steps)) if len(steps) else 0.0
+
+
 def phase(x: Float[np.ndarray, " N"], period: float) -> Float[np.ndarray, " N"]:
     """x modulo the period, equal for all x that differ by whole periods up to rounding.
 

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from censored_gp.data.errors import DataError, reads_as
+from censored_gp.data.inputs import spacing
 
 Times = Shaped[np.ndarray, " N"]
 
@@ -42,12 +43,6 @@ def duration_hours(duration: str) -> float:
         said = f"{duration!r} is not a duration. Give a number followed by one of "
         raise DataError(said + f'{", ".join(HOURS)}, such as "30min", "1d" or "7d".')
     return float(match[1]) * HOURS[match[2]]
-
-
-def spacing(x: Float[np.ndarray, " N"]) -> float:
-    """The typical (median) step between neighbouring distinct values; zero if there are none."""
-    steps = np.diff(np.unique(x))
-    return float(np.median(steps)) if len(steps) else 0.0
 
 
 def weekday(times: Times) -> Int[np.ndarray, " N"]:

@@ -166,6 +166,8 @@ def _require_possible(observations: Observations, likelihoods: Likelihoods) -> N
 
 def _require_exposable(observations: Observations, likelihoods: Likelihoods) -> None:
     """Refuse exposures of families that are not additive, and unknown ones of other than counts."""
+    if not observations.is_partial.any():
+        return
     exposure, names = observations.exposure, observations.names
     kinds = [type(likelihood).__name__ for likelihood in likelihoods]
     additive = np.array([likelihood.additive for likelihood in likelihoods])

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from censored_gp.data.inputs import Columns, per_column
-from censored_gp.data.time import spacing
+from censored_gp.data.inputs import Columns, per_column, spacing
 from censored_gp.kernels.base import Kernel, hyperparameter
 
 

@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from censored_gp.data.errors import listed
-from censored_gp.data.inputs import Columns
-from censored_gp.data.time import spacing
+from censored_gp.data.inputs import Columns, spacing
 from censored_gp.kernels.base import Kernel
 from censored_gp.kernels.others import Periodic, White
 from censored_gp.kernels.stationary import RBF
