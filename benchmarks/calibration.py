@@ -31,10 +31,12 @@ from jaxtyping import Bool, Float
 from scipy.stats import chisquare
 
 from censored_gp import CensoredGP
+from censored_gp.inference.posterior import Posterior
 from censored_gp.kernels import RBF
 from censored_gp.likelihoods import as_likelihood
 from censored_gp.model.lmc import LMC
-from censored_gp.model.model import Model, prior_draw
+from censored_gp.model.model import Model, Units
+from censored_gp.prediction.predictive import Prediction
 
 DRAWS = 240
 """Joint draws of the sums."""
@@ -79,7 +81,9 @@ def simulate(
             priors[role] = LMC((), (), mean, (0, 1))
     model = Model(priors, (likelihood,) * outputs)
     everything = np.arange(rows + rows // 4, dtype=float)[:, None]
-    y = np.array(prior_draw(model, everything, int(random.integers(2**31))))
+    units, names = Units(np.zeros(outputs), np.ones(outputs)), tuple(map(str, range(outputs)))
+    prior = Prediction(Posterior.of_prior(model, everything), units, everything, names)
+    y = prior.sample(1, int(random.integers(2**31)))[0]
     new = np.zeros(len(y), dtype=bool)
     new[random.permutation(len(y))[: rows // 4]] = True
     truth = y[~new]

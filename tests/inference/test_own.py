@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jax
 import numpy as np
 import pytest
 
@@ -10,14 +9,14 @@ from censored_gp.data.observations import Observations
 from censored_gp.inference.elbo import evaluate
 from censored_gp.inference.fisher import fisher_information, from_vector, to_vector
 from censored_gp.inference.natural import starting_sites
+from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
 from censored_gp.kernels import RBF, White
 from censored_gp.likelihoods import Gaussian
 from censored_gp.model.compilation import float64
 from censored_gp.model.lmc import SLOPE_SPREAD, to_free
-from censored_gp.model.model import Design, generate
+from censored_gp.model.model import Design
 from censored_gp.model.starting_values import starting_model
-from support.quick import quick
 
 ROWS, OUTPUTS, JITTER = 12, 5, 1e-9
 RNG = np.random.default_rng(0)
@@ -100,11 +99,11 @@ def test_draws_of_the_prior_have_the_slopes():
     model = task_of(own_inputs=columns, own=(0,)).model
     lmc = model.priors["mean"]
 
-    @quick
     def draw(slopes):
         moved = dataclasses.replace(lmc, slopes=dataclasses.replace(lmc.slopes, size=slopes))
         own = dataclasses.replace(model, priors=model.priors | {"mean": moved})
-        return generate(jax.random.key(0), own, INPUTS)[0]["mean"]
+        prior = Posterior.of_prior(own, INPUTS)
+        return prior.draw(np.random.default_rng(0), INPUTS, 1)["mean"][0]
 
     change = draw(SLOPES) - draw(np.asarray(lmc.slopes.size))
     np.testing.assert_allclose(change, INPUTS[:, 1:] * SLOPES[0, :, 0], atol=1e-9)

@@ -52,6 +52,16 @@ def test_moments_are_those_of_regression(fitted):
     np.testing.assert_allclose(variance["mean"].T.ravel(), np.diag(true.covariance), atol=1e-6)
 
 
+def test_draws_of_the_prior_have_the_covariance_of_equation_5():
+    task = small.mixed()
+    inputs = task.inputs[:4]
+    drawn = Posterior.of_prior(task.model, inputs).draw(np.random.default_rng(0), inputs, COUNT)
+    stacked = drawn["mean"].transpose(0, 2, 1).reshape(COUNT, -1)
+    expected = dense.prior(task.model.priors["mean"], inputs, 0)
+    np.testing.assert_allclose(stacked.mean(axis=0), expected.mean, atol=0.03)
+    np.testing.assert_allclose(np.cov(stacked.T), expected.covariance, atol=0.04)
+
+
 def test_a_constant_is_known(fitted):
     task, posterior, _ = fitted
     mean, variance = Posterior.latent(posterior, NEW)

@@ -1,8 +1,7 @@
-"""Starting values, units, and the generative algorithm against the dense covariance of Eq. (5)."""
+"""Starting values, units and inducing inputs of a model."""
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -15,16 +14,13 @@ from censored_gp.model.model import (
     Units,
     choose_inducing,
     choose_units,
-    draw_outputs,
-    generate,
-    output_parameters,
 )
 from censored_gp.model.starting_values import (
     correlation_factor,
     observed_correlation,
     starting_model,
 )
-from support import dense, small
+from support import small
 
 BOTH = (Gaussian(), Poisson())
 
@@ -36,36 +32,6 @@ def values(rows=50, seed=0):
 def test_roles_hold_the_outputs_that_have_them():
     design = Design((Gaussian(), Poisson(), Gaussian()), {})
     assert design.role_outputs == {"mean": (0, 1, 2), "scale": (0, 2)}
-
-
-def test_draws_have_the_covariance_of_equation_5():
-    task = small.mixed()
-    inputs, lmc = task.inputs[:4], task.model.priors["mean"]
-    keys = jax.random.split(jax.random.key(0), 20_000)
-    draw = eqx.filter_jit(lambda: jax.vmap(lambda key: generate(key, task.model, inputs)[0])(keys))
-    stacked = np.asarray(draw()["mean"]).transpose(0, 2, 1).reshape(len(keys), -1)
-    expected = dense.prior(lmc, inputs, 0)
-    np.testing.assert_allclose(stacked.mean(axis=0), expected.mean, atol=0.03)
-    np.testing.assert_allclose(np.cov(stacked.T), expected.covariance, atol=0.04)
-
-
-@pytest.mark.slow
-def test_generated_outputs_are_those_of_their_families():
-    task = small.mixed()
-    draw = eqx.filter_jit(lambda: generate(jax.random.key(1), task.model, task.inputs[:4]))
-    latent, y = draw()
-    assert {role: each.shape for role, each in latent.items()} == {"mean": (4, 2), "scale": (4, 1)}
-    assert all(k.support.contains(v).all() for k, v in zip(BOTH, np.asarray(y).T, strict=True))
-
-
-def test_outputs_given_parameters_have_their_moments():
-    task = small.mixed()
-    latent: Any = {"mean": np.tile([[0.5, 1.0]], (4000, 1)), "scale": np.full((4000, 1), -1.0)}
-    mean, scale = output_parameters(task.model, latent, 0)
-    np.testing.assert_allclose([mean[0], scale[0]], [0.5, np.exp(-1)])
-    y = np.asarray(draw_outputs(jax.random.key(0), task.model, latent))
-    np.testing.assert_allclose(y.mean(axis=0), [0.5, np.e], atol=0.1)
-    np.testing.assert_allclose(y.var(axis=0), [np.exp(-2), np.e], rtol=0.15)
 
 
 def test_coupled_outputs_start_with_the_observed_correlation():

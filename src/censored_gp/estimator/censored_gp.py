@@ -40,7 +40,7 @@ from censored_gp.inference.result import Progress, silent
 from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_demand
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
-from censored_gp.model.model import Units, choose_units, prior_draw
+from censored_gp.model.model import Units, choose_units
 from censored_gp.model.starting_values import design_for, starting_models, with_kernels
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
@@ -506,12 +506,11 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """
         check_is_fitted(self)
         inputs, rows = training.read_new(self, X)
-        rng = np.random.default_rng(settings.seed_of(random_state, self.random_state))
         check_draws(n, "n", len(inputs) * len(self.output_names_))
-        seeds = rng.integers(2**31, size=n)
-        cells = np.stack([prior_draw(self.posterior_.model, inputs, int(s)) for s in seeds])
-        own = self.units_.shift + self.units_.scale * cells
-        return self._shaped(own, rows, ("draw", np.arange(n)))
+        prior = Posterior.of_prior(self.posterior_.model, inputs)
+        prediction = Prediction(prior, self.units_, inputs, self.output_names_)
+        drawn = prediction.sample(n, settings.seed_of(random_state, self.random_state))
+        return self._shaped(drawn, rows, ("draw", np.arange(n)))
 
     def imputation(self, rows: Any = slice(None)) -> Prediction:
         """Return the posterior predictive distribution of training cells, given their bounds.

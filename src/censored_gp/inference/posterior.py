@@ -27,11 +27,12 @@ from censored_gp.model.compilation import (
     Scalar,
     blas_threads_for,
     compiled,
+    float64,
     slices,
 )
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.lmc import LMC, to_free
-from censored_gp.model.model import Latent, Model
+from censored_gp.model.model import Latent, Model, choose_inducing
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
 """Nodes per parameter of a prediction, by how many vary: more than of the bound, as used once."""
@@ -39,7 +40,8 @@ MOST_JOINT = 2000
 """What the features leave out is drawn jointly over at most this many distinct inputs."""
 NEGLIGIBLE = 1e-8
 """What the features leave out is not drawn if it is at most this share of the prior variance."""
-
+PRIOR_JITTER = 1e-10
+"""Jitter of the Gram matrices, where the prior is drawn from."""
 
 Random = np.random.Generator
 Drawn = Mapping[str, Float[np.ndarray, "S B ..."]]
@@ -64,6 +66,22 @@ class Posterior(eqx.Module):
     weights: dict[str, Weights]
     jitter: Scalar
     sites: TrainingSites = eqx.field(default_factory=dict)
+
+    @classmethod
+    @float64()
+    def of_prior(cls, model: Model, inputs: Rows) -> Posterior:
+        """Return the prior at the inputs: q(v) = N(0, I), an inducing input at every distinct row.
+
+        Draws of the latent parameters, and of outputs given them, are the paper's generative
+        algorithm, lines 1 to 7: the latent functions have the covariance K of Eq. (5).
+        """
+        inducing = choose_inducing(model, inputs, tolerance=0.0, most=len(inputs))
+        prior, weights = cls(model, inducing, {}, np.asarray(PRIOR_JITTER)), {}
+        for role in [role for role, lmc in model.priors.items() if lmc.varies]:
+            orders = [block.order for block in prior._blocks(role, inputs)]
+            identity = np.broadcast_to(np.eye(orders[0]), (len(orders), orders[0], orders[0]))
+            weights[role] = Weights(np.zeros(identity.shape[:2]), identity)
+        return dataclasses.replace(prior, weights=weights)
 
     def _blocks(self, role: str, inputs: Rows) -> Iterator[Block]:
         """Yield features at new inputs, block by block; few BLAS threads work on each."""

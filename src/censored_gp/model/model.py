@@ -20,16 +20,15 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float
 
 from censored_gp.data.observations import Observations, read_only
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods import Likelihood
-from censored_gp.model.compilation import Rows, float64
+from censored_gp.model.compilation import Rows
 from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
-from censored_gp.model.lmc import LMC, flat, geometry, scale_lengthscales
+from censored_gp.model.lmc import LMC, scale_lengthscales
 
 Latent = dict[str, Any]
 """Latent values by role, the outputs of all blocks side by side."""
@@ -169,55 +168,3 @@ def choose_inducing(
         points = (greedy_inducing(kernel, inputs, tolerance, m) for kernel, m in pairs)
         chosen[role] = tuple(map(Inducing.padded, points))
     return chosen
-
-
-def generate(
-    key: Key[Array, ""], model: Model, inputs: Rows, jitter: float = 1e-10
-) -> tuple[Latent, Float[Array, "N D"]]:
-    """Draw latent parameters and outputs: the paper's generative algorithm, lines 1 to 7.
-
-    The latent functions are drawn in whitened weights with an inducing input at every distinct
-    row, which is a draw from N(0, K) with K of Eq. (5).
-    """
-    inducing = choose_inducing(model, inputs, tolerance=0.0, most=len(inputs))
-    latent_key, output_key = jax.random.split(key)
-    latent = {}
-    for role, lmc in model.priors.items():
-        latent_key, own_key = jax.random.split(latent_key)
-        if not lmc.varies:
-            latent[role] = jnp.asarray(lmc.constant(len(inputs)))
-            continue
-        shape = geometry(lmc, inducing[role], jnp.asarray(inputs), jnp.asarray(jitter))
-        blocks, _, rank, size = shape.loading.shape
-        drawn = shape.functions(jax.random.normal(own_key, (blocks, rank, size)))
-        if shape.nugget is not None:
-            own = jax.random.normal(jax.random.fold_in(own_key, 1), drawn.shape)
-            drawn = drawn + jnp.sqrt(shape.nugget) * own
-        latent[role] = flat(drawn)
-    return latent, draw_outputs(output_key, model, latent)
-
-
-@float64()
-def prior_draw(model: Model, inputs: Rows, seed: int) -> Float[np.ndarray, "N D"]:
-    """Draw outputs by :func:`generate`, in model units."""
-    return np.asarray(generate(jax.random.key(seed), model, inputs)[1])
-
-
-def output_parameters(
-    model: Model, latent: Latent, output: int
-) -> tuple[Float[Array, "... N"], ...]:
-    """Return the parameters theta of one output from the latent values of every role."""
-    likelihood = model.likelihoods[output]
-    roles = [parameter.role for parameter in likelihood.parameters]
-    places = [model.priors[role].outputs.index(output) for role in roles]
-    return likelihood.theta(*(latent[r][..., d] for r, d in zip(roles, places, strict=True)))
-
-
-def draw_outputs(key: Key[Array, ""], model: Model, latent: Latent) -> Float[Array, "... N D"]:
-    """Draw every output given the latent values of every role."""
-    drawn = []
-    for output, own_key in enumerate(jax.random.split(key, len(model.likelihoods))):
-        theta = output_parameters(model, latent, output)
-        shape = jnp.broadcast_shapes(*(t.shape for t in theta))
-        drawn.append(model.likelihoods[output].sample(own_key, shape, *theta))
-    return jnp.stack(drawn, axis=-1)
