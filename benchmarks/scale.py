@@ -1,7 +1,8 @@
 """What a fit takes, by rows and by outputs, and beside another version of the package.
 
-    python -m benchmarks.scale [--cases rows outputs air new_york start] [--rows 1e3 1e4 1e5 1e6]
-        [--outputs 8 32 128 493] [--against TREE] [--rounds 1] [--limit 1800]
+    python -m benchmarks.scale [--cases rows long outputs air new_york start]
+        [--rows 1e3 1e4 1e5 1e6] [--outputs 8 32 128 493] [--against TREE] [--rounds 1]
+        [--limit 1800]
 
 Every case runs in a fresh process, with `--against` (a git worktree of another version, say) in
 turns with that tree. CPU seconds disturb less than the clock where other programs run. A fit is
@@ -10,8 +11,8 @@ that finds those of the first ("again"); where the first takes more than a minut
 second. Peak memory is that of the process until the fit was done. The held-out log density is the
 mean over cells. The exponent is that of CPU seconds in rows or outputs, from the second size on.
 
-The cases: Poisson MOCGP of so many hours x 2 outputs with a day, a week and a trend; negative
-binomial MOCGP of so many New York stations x 1,464 hours, a tenth of the cells held out; HMOCGP of
+The cases: Poisson MOCGP of so many hours x 2 outputs with a day, a week and a trend; Gaussian CGP
+of so many hours with a day and weather that lasts for a day or two ("long"); negative binomial MOCGP of so many New York stations x 1,464 hours, a tenth of the cells held out; HMOCGP of
 four weeks of hours x 4 outputs with detection limits, log-normal and negative binomial; the paper's
 New York data, 732 x 2; and what comes before a fit.
 """
@@ -56,6 +57,16 @@ def hourly(rows: int, seed: int = 0) -> tuple[dict[str, Any], Any]:
     return columns, truth
 
 
+def weather(rows: int, seed: int = 0) -> tuple[dict[str, Any], Any]:
+    """Return columns of so many hours of one output: a day, weather of 24 hours, noise, a limit."""
+    rng, hours = np.random.default_rng(seed), np.arange(rows)
+    kernel = np.exp(-((np.arange(-144, 145) / 24.0) ** 2))
+    fast = np.convolve(rng.normal(size=rows + 288), kernel / np.linalg.norm(kernel), "valid")
+    truth = np.sin(2 * np.pi * hours / 24) + fast + 0.5 * rng.normal(size=rows)
+    columns = {"time": np.datetime64("2015-01-01T00") + hours, "y": np.minimum(truth, 1.5)}
+    return columns | {"y at limit": truth >= 1.5}, truth[:, None]
+
+
 def air(counts: bool, rows: int = 747, outputs: int = 4, seed: int = 0) -> tuple[Any, Any]:
     """Return columns of hourly concentrations (or counts) below whose limit nothing is detected."""
     rng = np.random.default_rng(seed)
@@ -88,14 +99,16 @@ class Case(NamedTuple):
 
 def build(kind: str, size: int) -> Case:
     """Return a case for whatever version of the package is on the path."""
-    from censored_gp import HMOCGP, MOCGP
+    from censored_gp import CGP, HMOCGP, MOCGP
 
     rng, choose, scored = np.random.default_rng(1), {}, True
-    if kind == "rows":
-        table, truth = hourly(size)
+    if kind in ("rows", "long"):
+        table, truth = hourly(size) if kind == "rows" else weather(size)
         held = np.sort(rng.choice(size, min(SCORED, size // 10), replace=False))
         used = np.delete(np.arange(size), held)
         model, names = MOCGP("poisson", random_state=0), ["a", "b"]
+        if kind == "long":
+            model, names = CGP("gaussian", random_state=0), ["y"]
         choose = {"censored": [f"{name} at limit" for name in names]}
         new, truth = {"time": table["time"][held]}, truth[held]
         table = {name: column[used] for name, column in table.items()}
@@ -180,6 +193,8 @@ def cases(chosen: argparse.Namespace) -> list[tuple[str, str, int]]:
         found += [(f"air, {f} HMOCGP, 672 x 4", "air", i) for i, f in enumerate(families)]
     if "rows" in chosen.cases:
         found += [(f"Poisson MOCGP, {n:,} x 2", "rows", n) for n in map(_whole, chosen.rows)]
+    if "long" in chosen.cases:
+        found += [(f"Gaussian CGP, {n:,} x 1, fast", "long", n) for n in map(_whole, chosen.rows)]
     if "outputs" in chosen.cases:
         sizes = map(_whole, chosen.outputs)
         found += [(f"negative binomial MOCGP, 1,464 x {n}", "outputs", n) for n in sizes]
@@ -198,7 +213,7 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
 def main() -> None:
     """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    every = ["start", "new_york", "air", "rows", "outputs"]
+    every = ["start", "new_york", "air", "rows", "long", "outputs"]
     parser.add_argument("--cases", nargs="+", default=every, choices=every)
     parser.add_argument("--rows", nargs="+", default=["1e3", "1e4", "1e5", "1e6"])
     parser.add_argument("--outputs", nargs="+", default=["8", "32", "128", "493"])
@@ -234,7 +249,7 @@ def main() -> None:
                 for tree, runs in by_tree.items()
             }
             for tree, figures in middle.items():
-                if kind in ("rows", "outputs"):
+                if kind in ("rows", "long", "outputs"):
                     seconds.setdefault((kind, tree), {})[size] = figures["cpu"]
                 ratio = ""
                 # One that took too long to be run again stands for its second run.

@@ -322,7 +322,7 @@ def test_tables_are_the_dense_twin(case, monkeypatch):
 
 def test_rows_rounded_to_a_grid_are_close(monkeypatch):
     """Distinct inputs beyond a number are rounded; the bound moves by little."""
-    task = small.scattered(rows=60)
+    task = small.scattered(rows=60, most_inducing=40)
     free, exact = small.free_parameters(task), task.problem(task.model)
     monkeypatch.setattr(lookup, "MOST_DISTINCT", 50)
     monkeypatch.setattr(lookup, "STEPS", 1)

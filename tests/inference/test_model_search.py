@@ -238,7 +238,7 @@ def test_rows_are_looked_at_in_the_order_of_time():
     )
     problem = mixed.problem(mixed.model)
     told = np.ones((1, len(problem.inputs), 1))
-    rows = model_search._stretch(problem, SPARE[0], told)
+    rows = model_search._stretch(problem, SPARE[0], told, 0.0)
     times = problem.inputs[rows[rows < ROWS], 0]
     np.testing.assert_array_equal(times, np.sort(times))
     np.testing.assert_array_equal(np.sort(rows), np.arange(len(problem.inputs)))
@@ -250,9 +250,9 @@ def test_rows_that_tell_nothing_are_passed_over_where_they_are_many(monkeypatch)
     problem = task.problem(task.model)
     middle = np.arange(ROWS // 2 - 32, ROWS // 2 + 32)
     told = np.ones((1, len(problem.inputs), 1))
-    np.testing.assert_array_equal(model_search._stretch(problem, SPARE[0], told), middle)
+    np.testing.assert_array_equal(model_search._stretch(problem, SPARE[0], told, 0.0), middle)
     told[:, middle] = 0.0
-    rows = model_search._stretch(problem, SPARE[0], told)
+    rows = model_search._stretch(problem, SPARE[0], told, 0.0)
     assert len(rows) == 64
     assert not np.isin(rows, middle).any()
 

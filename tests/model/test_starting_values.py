@@ -10,6 +10,7 @@ from censored_gp.data.inputs import read_inputs
 from censored_gp.estimator.analysis import compare, diagnose
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Exponential, Gaussian, Parameter, Poisson
+from censored_gp.model.inducing import KNOTS_A_LENGTH
 from censored_gp.model.model import Cycle, Design
 from censored_gp.model.starting_values import (
     coefficients,
@@ -102,9 +103,9 @@ def test_spare_parts_of_time_are_fast_slow_and_between():
 
 
 def test_a_spare_part_is_longer_where_rows_are_many_for_the_inducing_inputs():
-    lengths = [float(spare(hours(count))[0].lengthscale) for count in (2048, 8192)]
-    assert lengths == [4.0, 16.0]
-    assert spare(hours(8192), most=4) == ()
+    lengths = [float(spare(hours(count))[0].lengthscale) for count in (2048, 4096, 2**18)]
+    np.testing.assert_allclose(lengths, [4.0, 8.0, 8.0 * KNOTS_A_LENGTH])
+    assert spare(hours(4096), most=4) == ()
 
 
 def test_a_spare_part_looks_at_time_alone():

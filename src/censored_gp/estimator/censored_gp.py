@@ -88,7 +88,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     inducing_tolerance : float
         Share of a kernel's variance that its inducing inputs may leave out.
     max_inducing : int
-        Inducing inputs of a kernel at most.
+        Inducing inputs of a kernel at most. Where a smooth kernel of one input needs more for a
+        series of over 5,000 distinct values, "natural" gives it a grid of knots instead.
     hyperparameters : {"auto", "mixed", "given", "fixed"}
         "mixed": lengthscales, couplings, levels and noise have a weak prior, and all answers are
         mixtures over a few values of them that the data allow ("nuts" samples them). "fixed": they

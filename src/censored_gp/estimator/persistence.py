@@ -35,6 +35,7 @@ from censored_gp.data.observations import Observations
 from censored_gp.data.tables import Table
 from censored_gp.estimator.settings import changed_settings
 from censored_gp.estimator.training import TrainingData
+from censored_gp.inference.arrow import Chain
 from censored_gp.inference.posterior import DrawnPosterior, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult
 from censored_gp.inference.sites import Sites, Weights
@@ -42,7 +43,7 @@ from censored_gp.kernels import Kernel
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.links import Link
 from censored_gp.model.compilation import keep_compiled_programs
-from censored_gp.model.inducing import Inducing
+from censored_gp.model.inducing import Inducing, Knots
 from censored_gp.model.lmc import LMC, Nugget, Slopes
 from censored_gp.model.model import Model, Units
 
@@ -62,7 +63,7 @@ STALE = 3600
 
 RECORDS = (
     *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, Slopes, LMC),
-    *(Inducing, DrawnPosterior, MixedPosterior, Posterior, Weights, Sites, FitResult),
+    *(Inducing, Knots, Chain, DrawnPosterior, MixedPosterior, Posterior, Weights, Sites, FitResult),
 )
 """The classes that a fitted model consists of, beside kernels, likelihoods and links."""
 

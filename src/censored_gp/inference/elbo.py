@@ -276,7 +276,7 @@ class Problem(eqx.Module):
 
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""
-        sizes = [len(z.mask) for z in self.inducing[role]]
+        sizes = [z.width for z in self.inducing[role]]
         ranks = [np.shape(a)[2] for q, a in enumerate(lmc.mixing) if q not in lmc.own]
         own = sum(sizes[q] for q in lmc.own)
         return max(ranks, default=0) * (sum(sizes) - own) + np.shape(lmc.mean)[1] * own
@@ -365,7 +365,7 @@ class RoleState:
     @property
     def weights(self) -> Weights:
         """q(v), block by block."""
-        return Weights(*map(np.stack, zip(*(block.weights for block in self.blocks), strict=True)))
+        return jax.tree.map(lambda *parts: np.stack(parts), *(b.weights for b in self.blocks))
 
     def _sites(self, b: int, rows: slice) -> tuple[Sites, Sites, Float[np.ndarray, "n D"] | None]:
         """Return the sites of gamma and of f at some rows, and the variance of the nugget."""

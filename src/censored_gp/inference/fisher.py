@@ -17,10 +17,16 @@ kernels at a time.
 Where many outputs share latent functions, what two outputs have in common is neglected, and so is
 what mixing and kernels have in common: the information of one output's coefficients and mean is
 that of a regression on the latent functions, sum_n Lambda_d(n) E[u u'], if these were observed.
+
+The function of a long series (see `LocalFeatures`) and the others are taken for known to each
+other. With precisions Lambda_d of a knot that are the same at all knots it is stationary, and its
+information is Whittle's: a sum over frequencies, with the spectral density s(w) = G(w)^2 of the
+features' response G, of tr(S^-1 dS_i S^-1 dS_j) / 2 for the D x D matrices S = A s A' + Lambda^-1.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
@@ -36,6 +42,8 @@ Vector = Float[np.ndarray, "P"]
 Matrix = Float[np.ndarray, "P P"]
 MOST_SLOPES = 2
 """A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
+FREQUENCIES = 512
+"""The number of frequencies of Whittle's information."""
 
 
 def to_vector(tree: PyTree) -> Vector:
@@ -87,7 +95,16 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
                 found.append((places[role].slopes.size[b, d], state.slope_information[b, d]))
         for b, block in enumerate(state.blocks):
             place = jax.tree.map(lambda at, b=b: at[b], places[role])
-            many = len(block.mean) > MOST_BY_OUTPUT or block.own
+            many = len(block.mean) > MOST_BY_OUTPUT or bool(block.own)
+            q = block.long
+            if q is not None:
+                found.append(_of_long(block, q, place, many))
+                if not many:
+                    mixing = place.mixing[:q] + place.mixing[q + 1 :]
+                    place = dataclasses.replace(place, mixing=mixing)
+                place = dataclasses.replace(
+                    place, kernels=place.kernels[:q] + place.kernels[q + 1 :]
+                )
             found += _of_many(block, place) if many else [_of_few(block, place)]
     return found
 
@@ -107,18 +124,21 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
     (l = 0) and of their derivatives in its hyper-parameters (l > 0), turned into that of the
     hyper-parameters; and 1_d' S^-1 1_e of the means.
     """
-    wide = [[features.phi, *_slopes(features)] for features in block.features]
-    width, order, outputs = max(map(len, wide)), block.rank * block.size, len(block.mean)
-    covariance = block.weights.covariance
+    dense = [q for q in range(len(block.features)) if q != block.long]
+    pairs = [pair for pair in block.pairs if pair.p != block.long]
+    wide = {q: [block.features[q].phi, *_slopes(block.features[q])] for q in dense}
+    width, order = max((len(own) for own in wide.values()), default=1), block.order
+    outputs, covariance = len(block.mean), block.given_chain
     rest = (np.eye(order) - covariance).reshape(block.rank, block.size, block.rank, block.size)
-    starts = [columns.start for columns in block.columns]
+    starts = [block.columns[q].start for q in dense]
     loading = np.zeros((outputs, block.rank, block.size))
-    for a, columns in zip(block.mixing, block.columns, strict=True):
-        loading[:, : a.shape[1], columns] = a[..., None]
+    for q in dense:
+        a = block.mixing[q]
+        loading[:, : a.shape[1], block.columns[q]] = a[..., None]
     grams, inward, carried = [], [], []
     for d in range(outputs):
         gram = np.zeros((width, block.size, width, block.size))
-        for pair in block.pairs:
+        for pair in pairs:
             rows, columns = block.columns[pair.q], block.columns[pair.p]
             for k, right in enumerate(wide[pair.p]):
                 weighted = pair.weigh(d, right) if k else pair.weighted[d]
@@ -126,11 +146,11 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
                     own = left.T @ weighted
                     gram[j, rows, k, columns], gram[k, columns, j, rows] = own, own.T
         grams.append(gram)
-        inward.append((loading[d][..., None, None] * gram[0]).reshape(order, -1))
+        inward.append((loading[d][..., None, None] * gram[0]).reshape(order, width * block.size))
         carried.append(covariance @ inward[d])
     index = np.concatenate([to_vector(place.kernels), to_vector(place.mixing), place.mean])
     index = index.astype(int)
-    turn = _turn(block, place, index, width)
+    turn = _turn(block, dense, place, index, width)
     total = np.zeros((len(index), len(index)))
     for d, e in combinations_with_replacement(range(outputs), 2):
         between = -inward[d].T @ carried[e]
@@ -142,25 +162,60 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
         for j, r, k, s in np.ndindex(width, block.rank, width, block.rank):
             cells = first[s, :, j].T * last[r, :, k] + between[j, :, k] * rest[r, :, s]
             own[j, :, r, k, :, s] = np.add.reduceat(np.add.reduceat(cells, starts, 0), starts, 1)
-        half = turn[d].T @ own.reshape(turn.shape[1], -1) @ turn[e]
+        half = turn[d].T @ own.reshape(turn.shape[1], turn.shape[1]) @ turn[e]
         total += half if d == e else half + half.T
-    _spread_shared(block, total)
-    sums = [pair.sums @ pair.left for pair in block.pairs if pair.diagonal]
-    flat = (loading * np.concatenate(sums, axis=1)[:, None]).reshape(outputs, order)
-    means = np.diag(block.pairs[0].sums.sum(axis=1)) - flat @ covariance @ flat.T
+    _spread_shared([block.features[q] for q in dense], total)
+    alone = {pair.q: pair for pair in block.pairs if pair.diagonal}
+    flat = np.zeros((outputs, block.total))
+    for q, pair in alone.items():
+        sums = pair.sums @ pair.left
+        flat[:, block.places[q]] = block.mixing[q][..., None] * sums[:, None]
+    means = np.diag(block.pairs[0].sums.sum(axis=1)) - flat @ block.times_covariance(flat.T)
     total[-outputs:, -outputs:] += means
     return index, total
 
 
+def _of_long(block: Block, q: int, place: LMC, many: bool) -> tuple[Int[np.ndarray, "K"], Matrix]:
+    """Return the information of the long series' kernel, and of its coefficients of few outputs."""
+    features: Any = block.features[q]
+    a, precision = block.mixing[q], block.sum_precision / features.crossed
+    response, *slopes = np.fft.rfft(features.response(FREQUENCIES)).real
+    density = response**2
+    index = to_vector(place.kernels[q]).astype(int)
+    if many:
+        # S^-1 A = Lambda A (I + s B)^-1, with B = A' Lambda A.
+        inner = (a * precision[:, None]).T @ a
+        changes = [2.0 * response * slope for slope in slopes]
+        root = np.linalg.solve(np.eye(len(inner)) + density[:, None, None] * inner, inner[None])
+        found = [change[:, None, None] * root for change in changes]
+    else:
+        index = np.concatenate([index, place.mixing[q].ravel()])
+        shared = a @ a.T
+        changes = [(2.0 * response * slope)[:, None, None] * shared for slope in slopes]
+        for d, r in np.ndindex(a.shape):
+            change = np.zeros((len(a), len(a)))
+            change[d] += a[:, r]
+            change[:, d] += a[:, r]
+            changes.append(density[:, None, None] * change)
+        weight = np.diag(precision)
+        root = np.linalg.solve(
+            np.eye(len(a)) + density[:, None, None] * weight @ shared, weight[None]
+        )
+        found = [root @ change for change in changes]
+    # Frequencies 0 to pi, those between stand for two.
+    twice = np.r_[1.0, np.full(len(density) - 2, 2.0), 1.0] * features.crossed / FREQUENCIES
+    matrix = np.array([[0.5 * np.einsum("w,wij,wji->", twice, x, y) for y in found] for x in found])
+    return index.astype(int), matrix
+
+
 def _turn(
-    block: Block, place: LMC, index: Int[np.ndarray, "K"], width: int
+    block: Block, dense: list[int], place: LMC, index: Int[np.ndarray, "K"], width: int
 ) -> Float[np.ndarray, "D C K"]:
     """Return the derivative of the coefficients c_{d,l,q,r} in the hyper-parameters."""
-    outputs, kernels, rank = len(block.mean), len(block.features), block.rank
+    outputs, kernels, rank = len(block.mean), len(dense), block.rank
     turn = np.zeros((outputs, width, kernels, rank, int(index.max()) + 1))
-    for q, (kernel, a, at) in enumerate(
-        zip(place.kernels, block.mixing, place.mixing, strict=True)
-    ):
+    mixing = [block.mixing[q] for q in dense]
+    for q, (kernel, a, at) in enumerate(zip(place.kernels, mixing, place.mixing, strict=True)):
         d, r = np.indices(at.shape)
         turn[d, 0, q, r, at] = 1.0
         for slope, position in enumerate(to_vector(kernel)[: width - 1].astype(int)):
@@ -176,9 +231,9 @@ def _slopes(features: Features) -> list[Any]:
     return [features.derivative(*slope) for slope in slopes]
 
 
-def _spread_shared(block: Block, total: Matrix) -> None:
+def _spread_shared(kernels: list[Features], total: Matrix) -> None:
     """Give each hyper-parameter of a kernel the curvature along all, if only that was computed."""
-    ends = np.cumsum([0, *(len(features.slopes) for features in block.features)])
+    ends = np.cumsum([0, *(len(features.slopes) for features in kernels)])
     for start, end in pairwise(ends):
         if end - start > MOST_SLOPES:
             curvature, own = total[start, start], np.arange(start, end)
@@ -214,13 +269,14 @@ def _of_kernels(block: Block) -> Matrix:
     For hyper-parameters i of kernel q and j of kernel p it is tr(A_i A_j) + tr(B_ij (I - C)), with
     sums over the columns of p and q alone.
     """
-    covariance = block.weights.covariance
+    covariance = block.given_chain
     rest = np.eye(block.order) - covariance
-    own = [(q, slope) for q, features in enumerate(block.features) for slope in _slopes(features)]
+    dense = [(q, features) for q, features in enumerate(block.features) if q != block.long]
+    own = [(q, slope) for q, features in dense for slope in _slopes(features)]
     columns = [place.ravel() for place in block.places]
     inward = [np.zeros((block.order, len(columns[q]))) for q, _ in own]
     for (q, slope), total in zip(own, inward, strict=True):
-        for p, features in enumerate(block.features):
+        for p, features in dense:
             total[columns[p]] = block.gram(p, q, features.phi, slope)
     carried = [covariance @ total for total in inward]
     matrix = np.zeros((len(own), len(own)))

@@ -10,14 +10,16 @@ rows with j_q(n) = j and j_p(n) = j',
     E_q[f_d] = m_d + sum_q (U_q v_q a_{d,q})[j_q],
     Var_q[f_d] = sum_qp (U_q C_(qi),(pk) U_p')[j_q, j_p] a_{d,q,i} a_{d,p,k},
 
-and derivatives follow from the same tables. Where outputs are more than products of coefficients,
+and derivatives follow from the same tables. One kernel of a long series may have local features:
+few are nonzero in a row, its table with itself meets neighbouring blocks of knots, and the
+precision is an arrow matrix (see `arrow`). Where outputs are more than products of coefficients,
 rows are summed over outputs first: tables T_ik of a_{d,q,i} a_{d,p,k} Lambda_d. The table of a
 kernel with itself is diagonal, and a table with more entries than rows is kept sparse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations_with_replacement, pairwise
 from typing import Any, NamedTuple
@@ -28,9 +30,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 from scipy.linalg import get_lapack_funcs, solve_triangular
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from censored_gp.data.inputs import distinct
+from censored_gp.inference.arrow import Covariance, inverse, solve_arrow
 from censored_gp.inference.sites import Sites, Weights
 from censored_gp.kernels.base import Kernel, canonical_inputs
 from censored_gp.model.compilation import (
@@ -42,18 +45,20 @@ from censored_gp.model.compilation import (
     pad,
     slices,
 )
-from censored_gp.model.inducing import Inducing, InducingInputs
+from censored_gp.model.inducing import Inducing, InducingInputs, Knots, longest
 from censored_gp.model.lmc import LMC, Nugget, kernel_blocks
 
-POTRF, POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
+(POTRF,) = get_lapack_funcs(("potrf",), dtype=np.float64)
 Matrix = Float[AnyArray, "J M"]
 ByOutput = Float[AnyArray, "N D"]
 MOST_BY_OUTPUT = 4
 """Up to this many outputs have tables of their own, as their Fisher information needs them."""
 MOST_DISTINCT = 2048
 """A kernel with more distinct inputs has them rounded to a grid."""
-STEPS = 8
+STEPS = 16
 """Steps of such a grid, in each column, for each inducing input of the kernel."""
+LEAST_KNOTS = 32
+"""A block of a chain has at least this many knots."""
 SPARSE = 16
 """A table of two kernels is sparse if it has more than this many times as many entries as rows."""
 
@@ -86,6 +91,21 @@ def _matrices_and_slopes(
 
     slopes = [jax.jvp(matrices, (vector,), (one,))[1] for one in np.eye(len(vector))]
     return matrices(vector), slopes
+
+
+@compiled_for_arrays
+def _local_values(
+    free: Kernel, away: Matrix, lags: Float[AnyArray, "L"]
+) -> tuple[Array, list[Array]]:
+    """Return c g(x - z) at distances from knots, and its derivatives; ``lags`` are those of c."""
+    vector, unravel = ravel_pytree(free)
+
+    def values(vector: Float[Array, "L"]) -> Float[Array, "J M"]:
+        kernel = jax.tree.map(jnp.exp, unravel(vector))
+        near, even = (kernel.root(jnp.square(d / kernel.lengthscale)) for d in (away, lags))
+        return near / jnp.sqrt(jnp.sum(jnp.square(even)))
+
+    return values(vector), [jax.jvp(values, (vector,), (one,))[1] for one in np.eye(len(vector))]
 
 
 class Features:
@@ -141,6 +161,80 @@ class Features:
         return (self._solve(cross) - 0.5 * inner @ self.phi.T).T
 
 
+class LocalFeatures(Features):
+    """Features of a kernel on a grid of knots, of which few are nonzero at an input.
+
+    Attributes
+    ----------
+    block
+        The number of knots of a block of the chain: the reach of an input ends in the next block.
+    rows
+        The inputs whose reach begins in each block but the last.
+    crossed
+        The number of knots among the inputs.
+    """
+
+    def __init__(self, free: Kernel, knots: Knots, inputs: Matrix, width: int) -> None:
+        x = np.asarray(free.canonical(np.asarray(inputs)))[:, 0]
+        first, spacing = float(knots.first), float(knots.spacing)
+        start = np.rint((x - first) / spacing - 0.5 * (width - 1))
+        self.start = np.clip(start, 0, knots.size - width).astype(np.intp)
+        self.near = np.arange(width)
+        away = x[:, None] - first - spacing * (self.start[:, None] + self.near)
+        lags = spacing * (self.near - width // 2)
+        with float64():
+            found = _local_values(free, np.concatenate([away, lags[None]]), lags)
+        self._found = [np.asarray(found[0]), *map(np.asarray, found[1])]
+        self.values, *slopes = [own[:-1] for own in self._found]
+        self.crossed = np.ptp(x) / spacing + 1.0
+        self.block = max(LEAST_KNOTS, width)
+        self.blocks = max(-(-knots.size // self.block), 2)
+        self.size = self.block * self.blocks
+        owner = np.minimum(self.start // self.block, self.blocks - 2)
+        ends = np.searchsorted(owner, np.arange(self.blocks))
+        self.rows = [slice(a, b) for a, b in pairwise(ends)]
+        self.phi = self._sparse(self.values)
+        self.slopes, self.local_slopes = [self._sparse(own) for own in slopes], slopes
+        rest = 1.0 - np.sum(self.values**2, axis=1)
+        self._left_out = rest > 0.0
+        self.rest, self.prior = np.maximum(rest, 0.0), np.maximum(1.0 - rest, 1.0)
+        self.exact = not np.any(self._left_out)
+
+    def _sparse(self, values: Matrix) -> csr_array:
+        """Return local values as a sparse matrix over all knots."""
+        columns = (self.start[:, None] + self.near).astype(np.int32)
+        ends = np.arange(len(values) + 1) * len(self.near)
+        return csr_array((values.ravel(), columns.ravel(), ends), (len(values), self.size))
+
+    @cached_property
+    def dense(self) -> list[tuple[int, slice, Matrix]]:
+        """The local values by :meth:`windows`."""
+        return list(self.windows(self.values))
+
+    def windows(self, values: Matrix) -> Iterator[tuple[int, slice, Matrix]]:
+        """Yield local values as dense matrices over the knots of two neighbouring blocks."""
+        for i, rows in enumerate(self.rows):
+            if rows.stop > rows.start:
+                found = np.zeros((rows.stop - rows.start, 2 * self.block))
+                ends = np.arange(0, found.size, 2 * self.block) - i * self.block
+                found.ravel()[(self.start[rows] + ends)[:, None] + self.near] = values[rows]
+                yield i, rows, found
+
+    def response(self, count: int) -> Float[np.ndarray, "K F"]:
+        """Return the features of one knot and their slopes, around a circle of so many knots."""
+        found = np.zeros((len(self._found), count))
+        found[:, (self.near - len(self.near) // 2) % count] = [own[-1] for own in self._found]
+        return found
+
+    def gradient(self, d_slopes: Any, d_rest: Float[np.ndarray, "J"]) -> list[float]:
+        """Return derivatives in the hyper-parameters, from those along `slopes` and in the rest."""
+        weight = -2.0 * np.where(self._left_out, d_rest, 0.0)[:, None] * self.values
+        return [
+            float(own + np.vdot(weight, slope))
+            for own, slope in zip(d_slopes, self.local_slopes, strict=True)
+        ]
+
+
 class Pair:
     """What two kernels q <= p of a block have in common: tables of summed precisions.
 
@@ -166,7 +260,7 @@ class Pair:
         self.coefficients = products
         if not block.by_output:
             self.coefficients = np.eye(channels).reshape(channels, *products.shape[1:])
-        self.shape = len(self.left), len(self.right)
+        self.shape = self.left.shape[0], self.right.shape[0]
         rows, entries = len(self.index[0]), self.shape[0] * self.shape[1]
         self.sparse = not self.diagonal and entries > SPARSE * rows
         self.size = self.shape[0] if self.diagonal else rows if self.sparse else entries
@@ -222,16 +316,25 @@ class Pair:
         found = np.tensordot(self.coefficients, grams, (0, 0)).swapaxes(1, 2)
         return found.reshape(found.shape[0] * found.shape[1], -1)
 
-    def blocks_of(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "R S M M"]:
+    def blocks_of(self, moments: Covariance) -> Float[np.ndarray, "R S M M"]:
         """Return the part of a matrix over the weights that belongs to the two kernels."""
         rank, other = self.coefficients.shape[1:]
-        return square[self.places].reshape(rank, -1, other, self.right.shape[1]).swapaxes(1, 2)
+        own = moments.dense[self.places]
+        return own.reshape(rank, -1, other, self.right.shape[1]).swapaxes(1, 2)
 
-    def by_channel(self, square: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "K M M"]:
+    def by_channel(self, moments: Covariance) -> Float[np.ndarray, "K M M"]:
         """Return the sum over ranks of coefficients times the blocks of a matrix."""
-        return np.tensordot(self.coefficients, self.blocks_of(square), 2)
+        return np.tensordot(self.coefficients, self.blocks_of(moments), 2)
 
-    def prepare(self, covariance: Float[np.ndarray, "W W"]) -> None:
+    def pull(self, own: Float[np.ndarray, "K M M"], d_phi: list[Any]) -> None:
+        """Subtract the derivative of tr(own P) in the features of both kernels."""
+        for table, gram in zip(self.weighted, own, strict=True):
+            d_phi[self.q] -= table @ gram.T
+        if not self.diagonal:
+            for table, gram in zip(self.tables, own, strict=True):
+                d_phi[self.p] -= (table.T @ self.left) @ gram
+
+    def prepare(self, covariance: Covariance) -> None:
         """Prepare to look up U_q C U_p' of each channel."""
         self.halves = [self.left @ own for own in self.by_channel(covariance)]
         if self.diagonal:
@@ -259,14 +362,112 @@ class Pair:
         return found if self.products is None else found @ self.products.T
 
 
-def inverse(precision: Float[np.ndarray, "W W"]) -> tuple[np.ndarray, float]:
-    """Return the inverse of a positive definite matrix and the log of its determinant, or NaN."""
-    factor, failed = POTRF(precision, lower=1)
-    if failed:
-        factor[:] = np.nan
-    log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
-    found, _ = POTRI(factor, lower=1)
-    return np.tril(found) + np.tril(found, -1).T, log_det
+class BorderPair(Pair):
+    """A dense kernel q and the local features of p."""
+
+    def __init__(self, block: Block, q: int, p: int) -> None:
+        super().__init__(block, q, p)
+        self.local: Any = block.features[p]
+        self.places = np.ix_(block.places[p].ravel() - block.order, block.places[q].ravel())
+
+    def blocks_of(self, moments: Covariance) -> Float[np.ndarray, "R S M M"]:
+        """Return the part of a matrix over the weights that belongs to the two kernels."""
+        rank, other = self.coefficients.shape[1:]
+        assert moments.across is not None
+        own = moments.across[self.places].reshape(other, -1, rank, self.left.shape[1])
+        return own.transpose(2, 0, 3, 1)
+
+    def weigh(self, channel: int, right: Any) -> Any:
+        """Return T right of one channel: sparse, but where most rows of a kernel meet all knots."""
+        found: Any = super().weigh(channel, right)
+        return (
+            found.toarray() if issparse(found) and 8 * found.nnz > np.prod(found.shape) else found
+        )
+
+    def pull(self, own: Float[np.ndarray, "K M M"], d_phi: list[Any]) -> None:
+        """Subtract the derivative of tr(own P) in the features of q and along slopes of p."""
+        for channel, (table, gram) in enumerate(zip(self.weighted, own, strict=True)):
+            d_phi[self.q] -= table @ gram.T
+            for at, slope in enumerate(self.local.slopes):
+                d_phi[self.p][at] -= np.vdot(gram, self.left.T @ self.weigh(channel, slope))
+
+    def prepare(self, covariance: Covariance) -> None:
+        """Prepare to look up U_q C U_p' of each channel: from the side that has fewer products."""
+        own = self.by_channel(covariance)
+        self.from_left = self.left.size * len(own[0, 0]) <= self.left.shape[1] ** 2 * self.shape[1]
+        if self.from_left or not self.sparse:
+            self.halves = [self.left @ part for part in own]
+        else:
+            self.halves = [self.right @ part.T for part in own]
+        if not self.sparse:
+            self.variances = [np.ravel(half @ self.right.T) for half in self.halves]
+
+    def moments(self, rows: slice) -> Float[np.ndarray, "n K"]:
+        """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
+        if not self.sparse:
+            return super().moments(rows)
+        first, last = self.index[0][rows], self.index[1][rows]
+        found = np.empty((len(first), len(self.halves)))
+        for part in slices(len(first), 512):
+            a, b = first[part], last[part]
+            right = self.local.values[b] if self.from_left else self.left[a]
+            at = (a[:, None], self.local.start[b, None] + self.local.near) if self.from_left else b
+            for channel, half in enumerate(self.halves):
+                np.einsum("nm,nm->n", half[at], right, out=found[part, channel])
+        return found
+
+
+class ChainPair(Pair):
+    """The local features of a kernel with themselves, by pairs of neighbouring blocks of knots."""
+
+    def __init__(self, block: Block, q: int, p: int) -> None:
+        super().__init__(block, q, p)
+        self.local: Any = block.features[q]
+
+    def _grams(self, right: Iterable[Any]) -> Float[np.ndarray, "K n m m"]:
+        """Return U' T V of each channel and pair of blocks, for windows of local values V."""
+        width = 2 * self.local.block
+        found = np.zeros((len(self.sums), self.local.blocks - 1, width, width))
+        for (i, rows, left), (_, _, other) in zip(self.local.dense, right, strict=True):
+            for channel, table in enumerate(self.sums):
+                found[channel, i] = left.T @ (table[rows, None] * other)
+        return found
+
+    @cached_property
+    def grams(self) -> Float[np.ndarray, "K n m m"]:
+        """U_q' T U_q of each channel and pair of neighbouring blocks."""
+        return self._grams(self.local.dense)
+
+    def by_rank(self, grams: Float[np.ndarray, "K n m m"]) -> Float[np.ndarray, "n b c"]:
+        """Return rows of blocks (S_ii, S_{i,i+1}) of what grams add to the chain's precision."""
+        rank = self.coefficients.shape[1]
+        wide = np.tensordot(grams, self.coefficients, (0, 0)).transpose(0, 1, 3, 2, 4)
+        wide = wide.reshape(len(wide), wide.shape[1] * rank, -1)
+        size = self.local.block * rank
+        rows = np.zeros((len(wide) + 1, size, 2 * size))
+        rows[:-1] = wide[:, :size]
+        rows[1:, :, :size] += wide[:, size:, size:]
+        return rows
+
+    def blocks_of(self, moments: Covariance) -> Float[np.ndarray, "R S n m m"]:
+        """Return the part of a matrix over the weights that belongs to the kernel."""
+        assert moments.windows is not None
+        rank, count = self.coefficients.shape[1], len(moments.windows)
+        own = moments.windows.reshape(count, -1, rank, 2 * self.local.block, rank)
+        return own.transpose(2, 4, 0, 1, 3)
+
+    def pull(self, own: Float[np.ndarray, "K n m m"], d_phi: list[Any]) -> None:
+        """Subtract the derivative of tr(own P) along slopes of the features."""
+        for at, slope in enumerate(self.local.local_slopes):
+            d_phi[self.q][at] -= np.vdot(own, self._grams(self.local.windows(slope)))
+
+    def prepare(self, covariance: Covariance) -> None:
+        """Prepare to look up U_q C U_q' of each channel."""
+        self.variances = list(np.zeros((len(self.coefficients), self.shape[0])))
+        own = self.by_channel(covariance)
+        for i, rows, phi in self.local.dense:
+            for total, part in zip(self.variances, own[:, i], strict=True):
+                total[rows] = np.einsum("jm,jm->j", phi @ part, phi)
 
 
 class Block:
@@ -294,15 +495,19 @@ class Block:
     ) -> None:
         self.features, self.mixing, self.mean, self.own = features, mixing, mean, own
         self.inputs, self.index = zip(*lookups, strict=True)
-        self.rank = max((a.shape[1] for q, a in enumerate(mixing) if q not in own), default=0)
-        sizes = [0 if q in own else f.phi.shape[1] for q, f in enumerate(features)]
+        kernels = range(len(features))
+        self.long = next((q for q in kernels if isinstance(features[q], LocalFeatures)), None)
+        apart = {*own, self.long}
+        self.rank = max((a.shape[1] for q, a in enumerate(mixing) if q not in apart), default=0)
+        sizes = [0 if q in apart else f.phi.shape[1] for q, f in enumerate(features)]
         ends = np.cumsum([0, *sizes])
         self.columns = [slice(a, b) for a, b in pairwise(ends)]
         self.size, outputs = int(ends[-1]), len(mean)
         self.order = self.rank * self.size
         shared = np.arange(self.order).reshape(self.rank, self.size)
         self.places: list[Int[np.ndarray, "R M"]] = []
-        """Which of the weights belong to each kernel; those of outputs' own functions are last."""
+        """Which of the weights belong to each kernel; those of outputs' own functions are last, but
+        for those of the long series, which `order` does not count."""
         for q, (a, f) in enumerate(zip(mixing, features, strict=True)):
             place = shared[: a.shape[1], self.columns[q]]
             if q in own:
@@ -310,17 +515,26 @@ class Block:
                 place = self.order + np.arange(np.prod(shape)).reshape(shape)
                 self.order += place.size
             self.places.append(place)
+        self.total = self.order
+        if self.long is not None:
+            # Knot by knot, all ranks of each.
+            shape = features[self.long].phi.shape[1], mixing[self.long].shape[1]
+            self.places[self.long] = self.order + np.arange(np.prod(shape)).reshape(shape).T
+            self.total += self.places[self.long].size
         self.by_output = bool(own) or outputs <= max(MOST_BY_OUTPUT, self.rank**2)
-        kernels = range(len(features))
-        self.pairs = [Pair(self, q, p) for q, p in combinations_with_replacement(kernels, 2)]
+        pairs = combinations_with_replacement(sorted(kernels, key=lambda q: q == self.long), 2)
+        self.pairs = [
+            (Pair if p != self.long else ChainPair if q == p else BorderPair)(self, q, p)
+            for q, p in pairs
+        ]
         self.variances = np.stack([np.sum(a**2, axis=1) for a in mixing])
         self.linear = [
-            np.zeros((outputs if self.by_output else a.shape[1], len(f.phi)))
+            np.zeros((outputs if self.by_output else a.shape[1], f.phi.shape[0]))
             for f, a in zip(features, mixing, strict=True)
         ]
         self.d_mean = np.zeros(outputs)
         self.d_variances = np.zeros_like(self.variances)
-        self.d_rest = [np.zeros(len(f.phi)) for f in features]
+        self.d_rest = [np.zeros(f.phi.shape[0]) for f in features]
         self.sum_precision = np.zeros(outputs)
         self.sum_hu, self.sum_lu = ([np.zeros(a.shape) for a in mixing] for _ in range(2))
         self.sum_luu = [np.zeros((outputs, *pair.coefficients.shape[1:])) for pair in self.pairs]
@@ -338,21 +552,32 @@ class Block:
 
     def solve(self) -> float:
         """Compute q(v) = N(P^-1 b, P^-1); return KL(q(v) || N(0, I))."""
-        precision = np.eye(self.order)
+        precision, rows = np.eye(self.order), np.zeros(0)
+        across = np.zeros((self.total - self.order, self.order))
         for pair in self.pairs:
             own = pair.by_rank(pair.grams)
-            precision[pair.places] += own
-            if not pair.diagonal:
-                precision.T[pair.places] += own
-        linear = np.zeros(self.order)
+            if isinstance(pair, ChainPair):
+                rows = own + np.eye(*own.shape[1:])
+            elif isinstance(pair, BorderPair):
+                across[pair.places] = own.T
+            else:
+                precision[pair.places] += own
+                if not pair.diagonal:
+                    precision.T[pair.places] += own
+        linear = np.zeros(self.total)
         for total, a, place, features in zip(
             self.linear, self.mixing, self.places, self.features, strict=True
         ):
             linear[place] = (a.T @ total if self.by_output else total) @ features.phi
-        covariance, log_det = self.invert(precision) if self.own else inverse(precision)
-        centre = covariance @ linear
-        self.set_weights(Weights(centre, covariance))
-        return 0.5 * (np.trace(covariance) + centre @ centre - self.order + log_det)
+        if self.long is not None:
+            centre, covariance, chain, log_det, trace = solve_arrow(precision, across, rows, linear)
+            self.given_chain, _ = inverse(precision)
+            self.set_weights(Weights(centre, covariance.dense, chain), covariance)
+        else:
+            dense, log_det = self.invert(precision) if self.own else inverse(precision)
+            centre, trace, self.given_chain = dense @ linear, np.trace(dense), dense
+            self.set_weights(Weights(centre, dense))
+        return 0.5 * float(trace + centre @ centre - self.total + log_det)
 
     def invert(self, precision: Float[np.ndarray, "W W"]) -> tuple[np.ndarray, float]:
         """Return P^-1 and log |P|, where the functions of outputs' own meet the shared ones only.
@@ -379,23 +604,35 @@ class Block:
         straight = np.array_equal(back, np.arange(len(back)))
         return covariance if straight else covariance[np.ix_(back, back)], log_det
 
-    def set_weights(self, weights: Weights) -> None:
+    def set_weights(self, weights: Weights, covariance: Covariance | None = None) -> None:
         """Prepare to look up moments under given q(v)."""
         self.weights = weights
+        if covariance is None:
+            covariance = Covariance(np.asarray(weights.covariance))
+            if weights.chain is not None:
+                dense, chain = covariance.dense, weights.chain
+                covariance = Covariance(dense, -chain.border @ dense, chain.windows(dense))
+        self.covariance = covariance
         for pair in self.pairs:
-            pair.prepare(np.asarray(weights.covariance))
+            pair.prepare(covariance)
         centre = np.asarray(weights.mean)
         self.functions = [
             f.phi @ centre[place].T for f, place in zip(self.features, self.places, strict=True)
         ]
+
+    def times_covariance(self, right: Float[np.ndarray, "T K"]) -> Float[np.ndarray, "T K"]:
+        """Return P^-1 times some columns."""
+        chain, dense = self.weights.chain, self.covariance.dense
+        return dense @ right if chain is None else chain.times_covariance(dense, right)
 
     def functions_of(self, weights: Float[np.ndarray, "S W"]) -> Float[np.ndarray, "S N D"]:
         """Return m + Psi v at all rows for given weights v."""
         found = self.mean + np.zeros((len(weights), len(self.index[0]), 1))
         parts = zip(self.features, self.mixing, self.places, self.index, strict=True)
         for features, a, place, index in parts:
-            u = features.phi @ np.moveaxis(weights[:, place], 1, 2)
-            found += (u @ a.T)[:, index]
+            own = weights[:, place]
+            u = (features.phi @ own.reshape(-1, place.shape[1]).T).T.reshape(*own.shape[:2], -1)
+            found += np.einsum("srj,dr->sjd", u, a)[:, index]
         return found
 
     def components(self, rows: slice) -> tuple[Float[np.ndarray, "Q n D"], ...]:
@@ -468,8 +705,8 @@ class Block:
         They are those of log Z, the log of the integral of the sites under the prior, with
         dlog Z / dP = -(C + v v') / 2 and dlog Z / db = v, and of what the features leave out.
         """
-        centre, covariance = self.weights
-        second_moment = np.asarray(covariance + np.outer(centre, centre))
+        centre = np.asarray(self.weights.mean)
+        second_moment = self.covariance.second_moment(centre)
         if self.by_output:
             alone = [pair.sums for pair in self.pairs if pair.diagonal]
             for q, u in enumerate(self.functions):
@@ -478,21 +715,26 @@ class Block:
             f + 2.0 * a * own[:, None]
             for f, a, own in zip(self.sum_hu, self.mixing, self.d_variances, strict=True)
         ]
-        d_phi = []
-        for total, a, place in zip(self.linear, self.mixing, self.places, strict=True):
+        d_phi: list[Any] = []
+        for q, (total, a, place) in enumerate(
+            zip(self.linear, self.mixing, self.places, strict=True)
+        ):
             channels = total.T @ a if self.by_output else total.T
-            d_phi.append(channels @ centre[place])
+            if q != self.long:
+                d_phi.append(channels @ centre[place])
+            else:
+                along = self.features[q].slopes
+                d_phi.append([np.vdot(channels, slope @ centre[place].T) for slope in along])
         for at, pair in enumerate(self.pairs):
             own = pair.by_channel(second_moment)
             if self.by_output:
                 moments = pair.blocks_of(second_moment)
-                self.sum_luu[at] = np.tensordot(pair.grams, moments, ((1, 2), (2, 3)))
-            for table, gram in zip(pair.weighted, own, strict=True):
-                d_phi[pair.q] -= table @ gram.T
+                flat = moments.reshape(*moments.shape[:2], -1)
+                grams = pair.grams.reshape(len(pair.grams), -1)
+                self.sum_luu[at] = np.tensordot(grams, flat, (1, 2))
+            pair.pull(own, d_phi)
             d_mixing[pair.q] -= np.einsum("dik,dk->di", self.sum_luu[at], self.mixing[pair.p])
             if not pair.diagonal:
-                for table, gram in zip(pair.tables, own, strict=True):
-                    d_phi[pair.p] -= (table.T @ pair.left) @ gram
                 d_mixing[pair.p] -= np.einsum("dik,di->dk", self.sum_luu[at], self.mixing[pair.q])
             # The passes are over.
             pair.halves = pair.variances = []
@@ -512,8 +754,14 @@ def make_blocks(
     found = []
     for b, mean in enumerate(np.asarray(free.mean)):
         own = jax.tree.map(lambda leaf, b=b: leaf[b], free.kernels)
-        parts = zip(own, inducing, lookups, strict=True)
-        features = [Features(kernel, z, at.inputs, jitter, slopes) for kernel, z, at in parts]
+        features: list[Features] = []
+        for q, (kernel, z, at) in enumerate(zip(own, inducing, lookups, strict=True)):
+            if isinstance(z, Knots):
+                # All blocks have chains of one shape.
+                width = z.window(np.exp(longest(free.kernels[q])))
+                features.append(LocalFeatures(kernel, z, at.inputs, width))
+            else:
+                features.append(Features(kernel, z, at.inputs, jitter, slopes))
         mixing = [np.asarray(a)[b] for a in free.loadings]
         found.append(Block(features, mixing, mean, lookups, free.own))
     return found
@@ -527,17 +775,15 @@ def look_up(
 ) -> Lookup:
     """Find the inputs that a kernel distinguishes, padded to a number that other data sets share.
 
-    If they are many, each column is divided into `MOST_DISTINCT` equal steps, or `STEPS` times as
-    many as there are inducing inputs, and the rows of one step count as one input: that nearest to
-    its middle; but for ``exactly``.
+    If they are more than `MOST_DISTINCT`, and than `STEPS` times as many as there are inducing
+    inputs, each column is divided into so many equal steps, and the rows of one step count as one
+    input: that nearest to its middle; but for ``exactly``.
     """
     canonical = canonical_inputs(part.views(inputs.shape[1]), inputs)
     first, index = distinct(canonical)
-    if len(first) > MOST_DISTINCT and not exactly:
-        low, width = (
-            canonical.min(axis=0),
-            np.ptp(canonical, axis=0) / max(MOST_DISTINCT, STEPS * inducing),
-        )
+    steps = max(MOST_DISTINCT, STEPS * inducing)
+    if len(first) > steps and not exactly:
+        low, width = canonical.min(axis=0), np.ptp(canonical, axis=0) / steps
         place = (canonical - low) / np.where(width > 0.0, width, 1.0)
         _, index = distinct(np.floor(place))
         order = np.lexsort((np.abs(place % 1.0 - 0.5).sum(axis=1), index))

@@ -37,6 +37,8 @@ ROLE = "mean"
 """Only this role may get a further kernel, as observations say too little of the others."""
 STRETCH = 384
 """The evidence is computed for this many neighbouring rows."""
+RUNS = 4
+"""They are in up to this many runs, where a cycle is longer."""
 NOISE = (0.25, 0.5, 1.0, 2.0)
 """Factors s on the noise among which the evidence is maximised."""
 VARIANCES = (0.03, 0.1, 0.3)
@@ -67,7 +69,9 @@ def propose_kernel(
     if not spare or ROLE not in sites:
         return None
     lmc = free[ROLE]
-    rows = _stretch(problem, spare[0], np.asarray(sites[ROLE].precision))
+    periods = [float(getattr(kernel, "period", 0.0)) for kernel in lmc.kernels]
+    precision = np.asarray(sites[ROLE].precision)
+    rows = _stretch(problem, spare[0], precision, max(periods))
     own = Sites(*(part[:, rows] for part in sites[ROLE]))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(problem.inputs[rows])
     own = own.marginal(nugget).shifted(lmc.offset(problem.inputs[rows]))
@@ -104,16 +108,26 @@ def with_kernel(free: LMC, growth: Growth) -> LMC:
 
 
 def _stretch(
-    problem: Problem, kernel: Kernel, precision: Float[np.ndarray, "B N D"]
+    problem: Problem, kernel: Kernel, precision: Float[np.ndarray, "B N D"], period: float
 ) -> Int[np.ndarray, "S"]:
     """Return neighbouring rows in the order of the kernel's columns.
 
-    They are from the middle of all rows, or of the informative ones if few in the middle are.
+    They are from the middle of all rows, or of the informative ones if few in the middle are. If a
+    cycle is longer, they are in up to `RUNS` runs that are one period apart: within one of them,
+    any function could be the cycle's.
     """
+    first = problem.inputs[:, kernel.columns[0]]
 
     def middle_of(order: Int[np.ndarray, "N"]) -> Int[np.ndarray, "S"]:
         start = max(0, (len(order) - STRETCH) // 2)
-        return order[start : start + STRETCH]
+        x = first[order]
+        runs = int(min(RUNS, (x[-1] - x[0]) // period)) if period > 0.0 else 1
+        if runs < 2 or x[min(start + STRETCH, len(x)) - 1] - x[start] > period:
+            return order[start : start + STRETCH]
+        size = STRETCH // runs
+        middles = 0.5 * (x[0] + x[-1]) + period * (np.arange(runs) - 0.5 * (runs - 1))
+        begins = np.clip(np.searchsorted(x, middles) - size // 2, 0, len(x) - size)
+        return order[np.unique(begins[:, None] + np.arange(size))]
 
     order = np.lexsort(problem.inputs[:, list(kernel.columns)].T[::-1])
     informative = np.any(precision > 0.0, axis=(0, 2))

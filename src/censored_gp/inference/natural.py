@@ -43,6 +43,7 @@ from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Progress, Task
 from censored_gp.inference.sites import ByBlock, Sites
 from censored_gp.model.compilation import blas_threads_for, slices
+from censored_gp.model.inducing import Knots
 from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
 from censored_gp.model.starting_values import coefficients
@@ -85,6 +86,8 @@ MOST_REFINEMENTS = 2
 """Inducing inputs are picked anew at most this often."""
 MOST_LEFT_OUT = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
+NOTABLE_SHARE = 0.02
+"""If they leave out more than this share, the fit says so."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
 FEW_CELLS = 5.0
@@ -340,7 +343,7 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     except KeyboardInterrupt:
         climbs.results.append(_ended(climbs.results[-1], "interrupted"))
         posterior = climbs.posterior()
-    return posterior, _joined(climbs.results)
+    return posterior, climbs.result()
 
 
 def best_climbs(task: Task, settings: NaturalSettings) -> FitSchedule:
@@ -399,7 +402,7 @@ class FitSchedule:
         starts = task.starts(
             (*LENGTHSCALE_FACTORS, SHORTEST_FACTOR) if waves else LENGTHSCALE_FACTORS
         )
-        problem = task.problem(starts[-1])
+        problem = task.problem(starts[-1], knots=True)
         ends: list[State] = []
         for start in starts:
             free = {role: to_free(lmc) for role, lmc in start.priors.items()}
@@ -473,7 +476,7 @@ class FitSchedule:
         free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
         if own is not None:
             self.start = own | {ROLE: with_kernel(own[ROLE], growth[0])}
-        problem = self.task.problem(self.model(free))
+        problem = self.task.problem(self.model(free), knots=True)
         wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
             self.best = wide
@@ -494,10 +497,26 @@ class FitSchedule:
         for _ in range(MOST_REFINEMENTS):
             if self.over or self.best.evaluation.left_out < MOST_LEFT_OUT:
                 return
-            finer = self.task.problem(self.model(self.best.free))
+            finer = self.task.problem(self.model(self.best.free), knots=True)
             if finer.inducing_size < WORTH_REFINING * self.best.problem.inducing_size:
                 return
             self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)
+
+    def result(self) -> FitResult:
+        """Return how the fit ended, and how kernels that are too fast for it are represented."""
+        result, best = _joined(self.results), self.best
+        for role, inducing in best.problem.inducing.items():
+            for z, kernel in zip(inducing, self.model(best.free).priors[role].kernels, strict=True):
+                if isinstance(z, Knots):
+                    name = type(kernel).__name__
+                    told = f"Of the {role}, {name} has {z.size} knots along its input."
+                    result = dataclasses.replace(result, message=f"{result.message} {told}")
+        share = best.evaluation.left_out
+        if share > NOTABLE_SHARE:
+            note = f"The inducing inputs leave out up to {share:.0%} of the prior variance, which "
+            note += "counts as noise: raise max_inducing."
+            result = dataclasses.replace(result, notes=(*result.notes, note))
+        return result
 
     def posterior(self) -> Posterior:
         """Return the posterior at the best hyper-parameters."""
@@ -511,6 +530,9 @@ class FitSchedule:
         best, start, status = self.best, self.start, self.results[-1].status
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
         too_many = order**2 * self.settings.points > MOST_NUMBERS
+        too_many |= any(
+            isinstance(z, Knots) for role in best.problem.inducing.values() for z in role
+        )
         if start is None or too_many or status in {"interrupted", "diverged"}:
             return self.posterior()
         cells, number = best.problem.cells, len(best.gradient)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
+from scipy.sparse import issparse
 
 from censored_gp.inference.lookup import Block, look_up, make_blocks
 from censored_gp.inference.sites import Moments, Sites, TrainingSites, Weights
@@ -87,7 +88,7 @@ class Posterior(eqx.Module):
         """Yield features at new inputs, block by block; few BLAS threads work on each."""
         lmc, jitter = to_free(self.model.priors[role]), float(self.jitter)
         lookups = [look_up(kernel, inputs, exactly=True) for kernel in lmc.kernels]
-        with blas_threads_for(sum(len(z.mask) for z in self.inducing[role])):
+        with blas_threads_for(sum(z.width for z in self.inducing[role])):
             yield from make_blocks(lmc, self.inducing[role], lookups, jitter, slopes=False)
 
     def _nugget(self, role: str, inputs: Rows) -> Float[np.ndarray, "B N D"] | None:
@@ -118,7 +119,7 @@ class Posterior(eqx.Module):
             leave_out = np.reshape(alone, np.shape(lmc.mean))
             q, offset = self.weights[role], self._offset(role, inputs)
             for b, block in enumerate(self._blocks(role, inputs)):
-                block.set_weights(Weights(q.mean[b], q.covariance[b]))
+                block.set_weights(jax.tree.map(lambda part, b=b: part[b], q))
                 centre, spread, rest, _ = block.marginals(slice(0, len(inputs)))
                 centre = centre + offset[b]
                 f = moments = Moments(centre, spread)
@@ -138,7 +139,7 @@ class Posterior(eqx.Module):
         """Return means and variances of the terms of Eq. (4): each kernel's share of gamma - m."""
         found, q = [], self.weights[role]
         for b, block in enumerate(self._blocks(role, inputs)):
-            block.set_weights(Weights(q.mean[b], q.covariance[b]))
+            block.set_weights(jax.tree.map(lambda part, b=b: part[b], q))
             found.append(block.components(slice(0, len(inputs))))
         means, variances = zip(*found, strict=True)
         return np.concatenate(means, axis=2), np.concatenate(variances, axis=2)
@@ -173,10 +174,8 @@ class Posterior(eqx.Module):
         weights = {}
         for role, q in self.weights.items():
             normals = random.standard_normal((count, *q.mean.shape))
-            with blas_threads_for(q.mean.shape[1]):
-                # q's covariance is the inverse of I + something positive: no jitter is needed.
-                factor = np.linalg.cholesky(q.covariance)
-                weights[role] = q.mean + np.einsum("bwu,sbu->sbw", factor, normals, optimize=True)
+            with blas_threads_for(np.shape(q.covariance)[1]):
+                weights[role] = q.draw(normals)
         return self._functions(random, weights, inputs, sites)
 
     def _functions(
@@ -215,7 +214,8 @@ class Posterior(eqx.Module):
             kernel = jax.tree.map(lambda leaf: leaf[b], lmc.kernels[q])
             drawn = np.empty((shape[0], a.shape[1], len(features.rest)))
             for rows in slices(len(features.rest), MOST_JOINT):
-                points, phi = block.inputs[q][rows], features.phi[rows]
+                points, phi = block.inputs[q][rows], cast(Any, features.phi[rows])
+                phi = phi.toarray() if issparse(phi) else phi
                 gram = np.asarray(_gram(kernel, points))
                 jitter = float(self.jitter) * max(float(np.max(np.diagonal(gram))), 1e-300)
                 left = gram - phi @ phi.T + jitter * np.eye(len(gram))

@@ -110,9 +110,12 @@ class Task:
         """The observed cells, padded for one compiled program of them all."""
         return tuple(part.padded(bucket(len(part.row), "cells")) for part in self.cells)
 
-    def problem(self, model: Model) -> Problem:
-        """Lay out the observed cells, with inducing inputs for the lengthscales of a model."""
-        inducing = choose_inducing(model, self.inputs, self.tolerance, self.most_inducing)
+    def problem(self, model: Model, knots: bool = False) -> Problem:
+        """Lay out the observed cells, with inducing inputs for the lengthscales of a model.
+
+        With ``knots`` a long series may have a grid of them, see `Knots`.
+        """
+        inducing = choose_inducing(model, self.inputs, self.tolerance, self.most_inducing, knots)
         known: dict[object, Lookup] = {}
         lookups = {}
         for role, lmc in model.priors.items():

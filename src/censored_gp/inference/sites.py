@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from censored_gp.inference.arrow import Chain
 from censored_gp.model.compilation import AnyArray
 
 ByBlock = Float[AnyArray, "... N D"]
@@ -89,7 +90,25 @@ Empty or None for new inputs."""
 
 
 class Weights(NamedTuple):
-    """q(v) of one role, block by block: W = R M weights, rank by rank."""
+    """q(v) of one role, block by block: W = R M weights, rank by rank.
+
+    Those of a long series come after the dense ones; the covariance is that of the dense ones.
+    """
 
     mean: Float[AnyArray, "... W"]
     covariance: Float[AnyArray, "... W W"]
+    chain: Chain | None = None
+
+    def draw(self, normals: Float[np.ndarray, "S B T"]) -> Float[np.ndarray, "S B T"]:
+        """Return draws of the weights, from standard normal ones."""
+        # The covariance is the inverse of I + something positive: no jitter is needed.
+        factor, order = np.linalg.cholesky(self.covariance), np.shape(self.covariance)[1]
+        dense = np.einsum("bwu,sbu->sbw", factor, normals[..., :order], optimize=True)
+        if self.chain is None:
+            return self.mean + dense
+        drawn = np.concatenate([self.mean[:, :order] + dense, normals[..., order:]], axis=2)
+        for b in range(len(self.mean)):
+            own = Chain(*(part[b] for part in self.chain))
+            mean, noise = np.asarray(self.mean[b, order:]), normals[:, b, order:]
+            drawn[:, b, order:] = own.draw(mean, dense[:, b], noise)
+        return drawn

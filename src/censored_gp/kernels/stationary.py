@@ -44,6 +44,10 @@ class RBF(Stationary):
         """exp(-s / 2)."""
         return jnp.exp(-0.5 * s)
 
+    def root(self, s: Float[Array, "*B"]) -> Float[Array, "*B"]:
+        """exp(-s): k is proportional to ∫ root(x - t) root(t - z) dt, in one column."""
+        return jnp.exp(-s)
+
 
 class Matern12(Stationary):
     """k = exp(-r), r = √s: continuous, rough functions (Ornstein-Uhlenbeck).

@@ -2,11 +2,22 @@
 
 Pivoted Cholesky factorisation picks the input of largest conditional variance until the rest is
 below a tolerance. A kernel that sees few distinct inputs (the hours of a day) keeps them all.
+
+A smooth kernel over a long series would need too many. It is written as white noise at the knots
+z_m of a grid, smoothed by the root g of the kernel under convolution (`Knots`):
+
+    u(x) = c sum_m g(x - z_m) v_m,    v ~ N(0, I),    c^2 sum_m g(x - z_m)^2 = 1,
+
+which has the covariance k(x, x') up to exp(-5 l^2 / h^2), for a lengthscale l and a spacing h. Only
+the knots within some lengthscales of x count, so that precisions of the weights are banded.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -17,6 +28,14 @@ FEW_DISTINCT = 32
 """Up to this many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
 MOST_CANDIDATES = 3000
 """Inducing inputs are picked among at most this many candidates, whose Gram matrix is formed."""
+LONG = 5000
+"""A series of more distinct inputs may have knots; of fewer, hyper-parameters may be mixed over."""
+MOST_KNOTS = 2**15
+"""A grid has at most this many knots."""
+KNOTS_A_LENGTH = 2.8
+"""A grid has this many knots to a lengthscale: enough for one half as long."""
+REACH = 3.2
+"""The root of a kernel is zero from this many lengthscales on: it is below 4e-5 there."""
 
 
 class Inducing(eqx.Module):
@@ -30,6 +49,11 @@ class Inducing(eqx.Module):
         """The number of real inducing inputs."""
         return int(np.sum(self.mask))
 
+    @property
+    def width(self) -> int:
+        """The number of weights of one latent function in dense matrices."""
+        return len(self.mask)
+
     @classmethod
     def padded(cls, points: Float[np.ndarray, "M C"]) -> Inducing:
         """Pad points to a size that other data sets share."""
@@ -37,8 +61,37 @@ class Inducing(eqx.Module):
         return cls(pad(points, room), np.arange(len(points) + room) < len(points))
 
 
-InducingInputs = tuple[Inducing, ...]
-"""The inducing inputs of every kernel of a role."""
+class Knots(eqx.Module):
+    """An even grid over the one column that a kernel looks at, see above."""
+
+    first: Float[np.ndarray, ""]
+    spacing: Float[np.ndarray, ""]
+    size: int = eqx.field(static=True)
+    width = 0
+
+    @classmethod
+    def along(cls, kernel: Kernel, inputs: Rows) -> Knots:
+        """Return a grid for a kernel, beyond both ends of the inputs by the reach of its root."""
+        x, length = np.asarray(kernel.canonical(inputs))[:, 0], longest(kernel)
+        margin = 2.0 * REACH * length
+        span = float(np.ptp(x)) + 2.0 * margin
+        spacing = max(length / KNOTS_A_LENGTH, span / (MOST_KNOTS - 1))
+        size = int(np.ceil(span / spacing)) + 1
+        return cls(np.asarray(x.min() - margin), np.asarray(spacing), size)
+
+    def window(self, length: float) -> int:
+        """Return how many neighbouring knots are within reach, rounded up to a multiple of 8."""
+        within = int(np.ceil(2.0 * REACH * length / float(self.spacing))) + 1
+        return min(-(-within // 8) * 8, self.size)
+
+
+def longest(kernel: Kernel) -> float:
+    """Return the largest lengthscale of a kernel."""
+    return max(float(np.max(leaf)) for leaf in jax.tree.leaves(kernel))
+
+
+InducingInputs = tuple[Any, ...]
+"""The inducing inputs (`Inducing`, or `Knots`) of every kernel of a role."""
 
 
 def greedy_inducing(

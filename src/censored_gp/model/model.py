@@ -24,10 +24,17 @@ import numpy as np
 from jaxtyping import Float
 
 from censored_gp.data.observations import Observations, read_only
-from censored_gp.kernels.base import Kernel
+from censored_gp.kernels.base import Kernel, distinct_rows
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import Rows
-from censored_gp.model.inducing import Inducing, InducingInputs, greedy_inducing
+from censored_gp.model.inducing import (
+    LONG,
+    Inducing,
+    InducingInputs,
+    Knots,
+    greedy_inducing,
+    longest,
+)
 from censored_gp.model.lmc import LMC, scale_lengthscales
 
 Latent = dict[str, Any]
@@ -152,19 +159,31 @@ class Model(eqx.Module):
 
 
 def choose_inducing(
-    model: Model, inputs: Rows, tolerance: float, most: int
+    model: Model, inputs: Rows, tolerance: float, most: int, knots: bool = False
 ) -> dict[str, InducingInputs]:
     """Pick the inducing inputs of every kernel of every role.
 
     They are picked for lengthscales half as long, with a tolerance `MARGIN` times as large: at the
     model's own lengthscales they are within the tolerance, and they last for a while in a fit that
-    shortens the lengthscales.
+    shortens the lengthscales. Where `most` are too few for a long series, the fastest of its smooth
+    kernels has a grid of ``knots`` instead, if these are allowed.
     """
     tolerance, chosen = MARGIN * tolerance, {}
     for role, lmc in model.priors.items():
         halved = scale_lengthscales(jax.tree.map(lambda leaf: leaf.min(axis=0), lmc.kernels), 0.5)
         most_of = [min(most, MOST_OWN) if q in lmc.own else most for q in range(len(halved))]
         pairs = zip(halved, most_of, strict=True)
-        points = (greedy_inducing(kernel, inputs, tolerance, m) for kernel, m in pairs)
-        chosen[role] = tuple(map(Inducing.padded, points))
+        points = [greedy_inducing(kernel, inputs, tolerance, m) for kernel, m in pairs]
+        found: list[Any] = list(map(Inducing.padded, points))
+        capped = [
+            q
+            for q, kernel in enumerate(halved)
+            if knots and tolerance > 0 and len(points[q]) == most and q not in lmc.own
+            if hasattr(kernel, "root") and len(kernel.views(inputs.shape[1])) == 1
+            if len(distinct_rows(kernel, inputs)) > LONG
+        ]
+        if capped:
+            q = min(capped, key=lambda q: longest(halved[q]))
+            found[q] = Knots.along(scale_lengthscales(halved[q], 2.0), inputs)
+        chosen[role] = tuple(found)
     return chosen

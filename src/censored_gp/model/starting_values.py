@@ -24,6 +24,7 @@ from censored_gp.kernels.others import Periodic, White
 from censored_gp.kernels.stationary import RBF
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import Rows
+from censored_gp.model.inducing import KNOTS_A_LENGTH, LONG, MOST_KNOTS
 from censored_gp.model.lmc import LMC, Nugget, Slopes, in_blocks
 from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
 
@@ -44,6 +45,8 @@ FAST_STEPS = 4
 """A fast kernel of time starts with a lengthscale of at least this many spacings."""
 LENGTHS_CARRIED = 2
 """Inducing inputs this many lengthscales of a fast kernel apart carry 5/6 of its variance."""
+LONG_STEP = 5.0
+"""Their lengthscales are at most this many times the one before, in a long series."""
 FASTER = 4
 """A fast kernel is worth a try where the slow one is at least this many times as long."""
 FEW_OUTPUTS = 4
@@ -125,7 +128,7 @@ def _slow(hours: Column) -> float:
 
 
 def spare_kernels(columns: Columns, inputs: Rows, most_inducing: int) -> tuple[Kernel, ...]:
-    """Return kernels of the first time column of which a fit may add one: fast, medium, slow.
+    """Return kernels of the first time column of which a fit may add one, from fast to slow.
 
     There are none where time is too short for a fast kernel to differ from the slow one, or so long
     that inducing inputs would leave out too much of it.
@@ -134,12 +137,16 @@ def spare_kernels(columns: Columns, inputs: Rows, most_inducing: int) -> tuple[K
     if not times:
         return ()
     hours = inputs[:, times[0]]
-    steps = max(FAST_STEPS, len(np.unique(hours)) / (LENGTHS_CARRIED * most_inducing))
+    count = len(np.unique(hours))
+    carried = MOST_KNOTS / KNOTS_A_LENGTH if count > LONG else LENGTHS_CARRIED * most_inducing
+    steps = max(FAST_STEPS, count / carried)
     slow, fast = _slow(hours), steps * spacing(hours)
     if not 0.0 < FASTER * fast <= slow:
         return ()
-    lengths = (fast, float(np.sqrt(fast * slow)), slow)
-    return tuple(RBF(length, columns=times[0]).resolve(columns) for length in lengths)
+    # Each knot costs: the start of a long series is near its end.
+    ratio = np.log(slow / fast) / np.log(LONG_STEP) if count > LONG else 2.0
+    lengths = np.geomspace(fast, slow, 1 + max(2, int(np.ceil(ratio))))
+    return tuple(RBF(float(length), columns=times[0]).resolve(columns) for length in lengths)
 
 
 def freedom_of(kernels: Any, columns: Columns, inputs: Rows, most_inducing: int) -> dict[str, Any]:
