@@ -12,9 +12,10 @@ second. Peak memory is that of the process until the fit was done. The held-out 
 mean over cells. The exponent is that of CPU seconds in rows or outputs, from the second size on.
 
 The cases: Poisson MOCGP of so many hours x 2 outputs with a day, a week and a trend; Gaussian CGP
-of so many hours with a day and weather that lasts for a day or two ("long"); negative binomial MOCGP of so many New York stations x 1,464 hours, a tenth of the cells held out; HMOCGP of
-four weeks of hours x 4 outputs with detection limits, log-normal and negative binomial; the paper's
-New York data, 732 x 2; and what comes before a fit.
+of so many hours with a day and weather that lasts for a day or two ("long"); negative binomial
+MOCGP of so many New York stations x 1,464 hours, a tenth of the cells held out; HMOCGP of four
+weeks of hours x 4 outputs with detection limits, log-normal and negative binomial; the paper's New
+York data, 732 x 2; and what comes before a fit.
 """
 
 from __future__ import annotations
