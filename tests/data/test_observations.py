@@ -456,12 +456,13 @@ def test_exact_values_are_widened_where_steps_are_coarse():
     np.testing.assert_array_equal(widen_exact(Observations.exact(quiet).rounded(1)).lower[0], -0.5)
 
 
-def test_steps_are_kept_by_rows_and_given_by_output():
+def test_steps_are_kept_by_rows_and_outputs_and_given_by_output():
     pair = Observations.exact(Y)
     assert np.isnan(pair.step).all()
     given = pair.rounded({"y1": 10})
     np.testing.assert_array_equal(given.step, [NAN, 10.0])
     np.testing.assert_array_equal(given[1:].step, [NAN, 10.0])
+    np.testing.assert_array_equal(given.outputs([1]).step, [10.0])
     np.testing.assert_array_equal(given.rounded([1, False]).step, [1.0, 0.0])
     np.testing.assert_array_equal(given.rounded(True).step, [NAN, NAN])
     for bad in (-1, "one", [1, 2, 3], {"z": 1}, np.inf):

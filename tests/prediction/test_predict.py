@@ -229,6 +229,15 @@ def test_samples_have_the_moments(prediction):
     np.testing.assert_array_equal(drawn[:, :, 1], drawn[:, :, 1].round())
 
 
+def test_some_of_the_outputs_are_answered_as_all_of_them_are(prediction):
+    alone = prediction.of_outputs([1])
+    assert (alone.shape, alone.names, list(alone.discrete)) == ((5, 1), ("count",), [True])
+    np.testing.assert_allclose(alone.mean, prediction.mean[:, [1]], rtol=1e-12)
+    turned = prediction.of_outputs([1, 0])
+    np.testing.assert_allclose(turned.quantile(0.3), prediction.quantile(0.3)[:, ::-1], rtol=1e-9)
+    np.testing.assert_array_equal(turned.of_outputs([0]).mean, alone.mean)
+
+
 def test_cells_drawn_on_their_own_have_the_moments_too(prediction, monkeypatch):
     count = 20_000
     monkeypatch.setattr("censored_gp.prediction.predictive.MOST_ROWS", 3)

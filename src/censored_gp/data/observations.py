@@ -455,6 +455,17 @@ class Observations:
         cells = self.lower[index], self.upper[index]
         return Observations(*cells, self.names, self.flat, self.exposure[index], self.step)
 
+    def outputs(self, places: Sequence[int]) -> Observations:
+        """Some of the outputs, by their positions.
+
+        >>> Observations([[1.0, 2.0]], [[1.0, 2.0]], ("a", "b")).outputs([1]).names
+        ('b',)
+        """
+        names = tuple(self.names[place] for place in places)
+        cells = (c[:, list(places)] for c in (self.lower, self.upper, self.exposure))
+        lower, upper, exposure = cells
+        return Observations(lower, upper, names, exposure=exposure, step=self.step[list(places)])
+
     def summary(self) -> str:
         """What is known, in words, output by output.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -86,12 +86,14 @@ class Prediction:
         names: tuple[str, ...],
         bounds: Observations | None = None,
         rows: Int[np.ndarray, "N"] | None = None,
+        outputs: tuple[int, ...] | None = None,
     ) -> None:
         self._posterior = posterior
         self._units, self._inputs, self.names = units, inputs, names
-        sites = {} if rows is None else posterior.sites
+        self._observed, self._rows, sites = bounds, rows, {} if rows is None else posterior.sites
         self._sites = jax.tree.map(lambda a: np.asarray(a)[..., rows, :], dict(sites or {}))
-        self._likelihoods = posterior.model.likelihoods
+        self._outputs = tuple(range(len(names))) if outputs is None else outputs
+        self._likelihoods = [posterior.model.likelihoods[output] for output in self._outputs]
         nowhere = np.zeros(self.shape, dtype=bool)
         self._exact = nowhere if bounds is None else bounds.is_exact
         self._exposure = np.ones(self.shape) if bounds is None else bounds.exposure
@@ -102,6 +104,21 @@ class Prediction:
             self._bounds = bounds.lower, upper
         self._nodes: Any = None
         self._levels: dict[tuple[str, float], Cells] = {}
+
+    def of_outputs(self, places: Sequence[int]) -> Prediction:
+        """Return the same for some of the outputs: queries of it cost that much less.
+
+        >>> model.predict_distribution([[2.5]]).of_outputs([0]).names
+        ('y',)
+        """
+        chosen = list(places)
+        units = Units(self._units.shift[chosen], self._units.scale[chosen])
+        names = tuple(self.names[place] for place in chosen)
+        bounds = None if self._observed is None else self._observed.outputs(chosen)
+        outputs = tuple(self._outputs[place] for place in chosen)
+        some = Prediction(self._posterior, units, self._inputs, names, bounds, self._rows, outputs)
+        some._nodes = self._nodes
+        return some
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -435,10 +452,9 @@ class Prediction:
         """Return the latent values of the parameters of a family, at some cells."""
         found = []
         for parameter in family.parameters:
+            outputs = self._posterior.model.priors[parameter.role].outputs
             # Outputs of other families may lack the role.
-            outputs = list(self._posterior.model.priors[parameter.role].outputs)
-            places = np.full(len(self.names), -1)
-            places[outputs] = np.arange(len(outputs))
+            places = np.array([outputs.index(d) if d in outputs else -1 for d in self._outputs])
             values = np.asarray(latent[parameter.role])
             flat = cells[0] * values.shape[2] + places[cells[1]]
             found.append(np.take(values.reshape(len(values), -1), flat, axis=1))
