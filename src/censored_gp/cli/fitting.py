@@ -262,14 +262,10 @@ def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], lis
             f"{path} was fitted to arrays, whose columns have no names to look for in a table. Fit "
             "a table with --outputs and --time or --inputs."
         )
-    same = ("time", "holidays", "by", "censored", "capacity", "lower", "upper", "exposure", "side")
-    arguments = {name: getattr(layout, name) for name in same}
-    arguments["inputs"] = list(layout.inputs) or None
-    own = layout.own_inputs if layout.long else map(list, layout.own_inputs)
-    arguments["own_inputs"] = list(own) or None
-    arguments["rounded"] = dict(zip(model.output_names_, model.observations_.step, strict=True))
-    arguments["outputs"] = layout.value if layout.long else list(layout.outputs)
-    return arguments, [str(name) for name in layout.outputs] if layout.long else []
+    steps = dict(zip(model.output_names_, model.observations_.step, strict=True))
+    return layout.arguments | {"rounded": steps}, [
+        str(name) for name in layout.outputs
+    ] if layout.long else []
 
 
 def _limits(option: str, given: Any, outputs: Sequence[str], source: File) -> Any:

@@ -88,6 +88,19 @@ class Layout:
         """Columns that say which row is which, and come first in every result."""
         return tuple(name for name in (self.time, self.by) if name is not None)
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `CensoredGP.fit` that say all this."""
+        own = self.own_inputs if self.long else map(list, self.own_inputs)
+        return {
+            "outputs": self.value if self.long else list(self.outputs),
+            "by": self.by,
+            "time": self.time,
+            "inputs": list(self.inputs) or None,
+            "own_inputs": list(own) or None,
+            "holidays": self.holidays,
+        } | {name: getattr(self, name) for name in GIVEN}
+
 
 @dataclass(frozen=True)
 class Rows:

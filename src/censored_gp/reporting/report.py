@@ -362,16 +362,12 @@ def code(model: Any) -> str:
     """Return the Python code of such a fit, and the versions that were used."""
     layout, remarks, arguments = model.layout_, [], ["X", "y", "..."]
     if layout is not None:
-        given = {"outputs": list(layout.outputs), "time": layout.time, "inputs": [*layout.inputs]}
         chosen = [f"{column!r} is {value!r}" for column, value in getattr(model, "where_", ())]
         if layout.long:
-            given |= {"outputs": layout.value, "by": layout.by}
             chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
         remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
-        for name in ("censored", "capacity", "lower", "upper", "exposure", "side"):
-            given[name] = getattr(layout, name)
         steps = dict(zip(model.output_names_, model.observations_.step.tolist(), strict=True))
-        given["rounded"] = {name: step for name, step in steps.items() if step > 0}
+        given = layout.arguments | {"rounded": {n: step for n, step in steps.items() if step > 0}}
         given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
         arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
     lines = [
