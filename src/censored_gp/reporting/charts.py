@@ -13,8 +13,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from censored_gp.reporting.plots import DAYS, LEVELS, chance_limits
-from censored_gp.reporting.report import ALL_OUTPUTS, CELL_KINDS, Calibration, Content, rounded
+from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
+from censored_gp.reporting.plots import DAYS, LEVELS, chance_limits, known_cells
+from censored_gp.reporting.report import ALL_OUTPUTS, CELL_KINDS, Content, rounded
 
 Spec = dict[str, Any]
 HEIGHT = 250
@@ -33,7 +34,7 @@ def draw(content: Content) -> dict[str, list[Spec]]:
     sections = {
         "series": _series(content),
         "lost": _lost(content),
-        "calibration": _calibration(content.calibration) if content.calibration else [],
+        "calibration": _calibration(content.diagnosis.pit) if content.diagnosis else [],
     }
     for number, chart in enumerate(chart for charts in sections.values() for chart in charts):
         chart["id"] = f"chart-{number}"
@@ -73,12 +74,13 @@ def _lost(content: Content) -> list[Spec]:
     return charts
 
 
-def _calibration(found: Calibration) -> list[Spec]:
-    bins = len(found.histogram)
+def _calibration(pit: PIT) -> list[Spec]:
+    histogram = pit_histogram(pit)
+    bins = len(histogram)
     edges = rounded(np.arange(bins + 1) / bins)
-    bars = {"x": edges[:-1], "x2": edges[1:], "y": rounded(found.histogram), "y0": [0.0] * bins}
-    limits = chance_limits(bins, found.outputs[-1]["cells"])
-    held = {"x": rounded(LEVELS), "y": rounded(found.coverage)}
+    bars = {"x": edges[:-1], "x2": edges[1:], "y": rounded(histogram), "y0": [0.0] * bins}
+    limits = chance_limits(bins, known_cells(pit))
+    held = {"x": rounded(LEVELS), "y": rounded(pit_coverage(pit, LEVELS))}
     return [
         _chart("Histogram of the PIT", pit_chart(*limits), pit=bars),
         _chart("Coverage of central intervals", coverage_chart(), coverage=held),

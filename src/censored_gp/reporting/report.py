@@ -6,7 +6,6 @@ Its content is computed here, and the sentences about it are written. `charts` d
 
 from __future__ import annotations
 
-import functools
 import os
 import platform
 from collections.abc import Sequence
@@ -26,11 +25,8 @@ from censored_gp.estimator.analysis.diagnose import Diagnosis, censoring_caution
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import MODELS, paper_name
 from censored_gp.estimator.summary import kernel_labels
-from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.reporting.plots import (
-    LEVELS,
     XAxis,
-    known_cells,
     predict_training,
     records,
     training_axis,
@@ -73,20 +69,6 @@ class Lost(NamedTuple):
     groups: dict[str, list[dict[str, Any]]]
 
 
-class Calibration(NamedTuple):
-    """Calibration of predictions on the days held out.
-
-    Attributes
-    ----------
-    outputs
-        By output, and last of all: cells, coverage of 90 % intervals, deviation of the PIT.
-    """
-
-    histogram: Float[np.ndarray, " B"]
-    coverage: Float[np.ndarray, " L"]
-    outputs: list[dict[str, Any]]
-
-
 @dataclass(frozen=True)
 class Content:
     """Everything that a report says."""
@@ -104,11 +86,6 @@ class Content:
     def names(self) -> list[str]:
         """Names of the outputs."""
         return [str(name) for name in self.model.output_names_]
-
-    @functools.cached_property
-    def calibration(self) -> Calibration | None:
-        """Calibration on the days held out; None without a diagnosis."""
-        return None if self.diagnosis is None else calibration(self.diagnosis)
 
     @property
     def methods(self) -> list[dict[str, Any]]:
@@ -183,7 +160,7 @@ def rounded(values: Any, digits: int = 5) -> list[float | None]:
     return [float(f"{number:.{digits}g}") if np.isfinite(number) else None for number in numbers]
 
 
-# ---- lost demand, calibration, comparison ----
+# ---- lost demand, comparison ----
 
 
 def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | None:
@@ -203,18 +180,6 @@ def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | Non
         if len(rows) > 1:
             groups[part] = [row | {"output": ALL_OUTPUTS} for row in rows] + ask("output", part)
     return Lost(ask()[0], ask("output"), groups)
-
-
-def calibration(diagnosis: Diagnosis) -> Calibration:
-    """Return the calibration on the days that a diagnosis held out."""
-    every, outputs = diagnosis.pit, []
-    for d, name in enumerate((*diagnosis.truth.names, ALL_OUTPUTS)):
-        own = PIT(*(end[:, d : d + 1] if d < end.shape[1] else end for end in every))
-        cells = known_cells(own)
-        held = float(pit_coverage(own, [0.9])[0]) if cells else float("nan")
-        figures = {"cells": cells, "coverage": held, "deviation": own.deviation()}
-        outputs.append({"output": str(name), **figures})
-    return Calibration(pit_histogram(every), pit_coverage(every, LEVELS), outputs)
 
 
 def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:
