@@ -22,6 +22,7 @@ Letters: V records, m and v mean and variance of d before the row is looked at, 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -61,22 +62,32 @@ LEAST_INFORMATION = 1e-6
 STEPS_OF_CLIMB = 8
 """Steps of the engine, with messages held, at most."""
 MOST_ROUNDS = 40
-"""Rounds of messages at given hyper-parameters, at most."""
+"""Rounds of messages at given hyper-parameters and shares, at most."""
 MOST_CLIMBS = 8
 """Climbs at most."""
-STRIDE = 4
-"""Rounds between two values of shares from which the end of their way is guessed."""
-LONGEST = 0.9
-"""The largest ratio of successive changes that is believed in such a guess."""
+MOST_STEPS = 6
+"""Newton steps in the shares, between two climbs, at most."""
+LONGEST_STEP = 0.5
+"""No share moves further than this in a step."""
+DIFFERENCE = 0.05
+"""The change of shares that tells the curvature of the evidence."""
+LEAST_CURVATURE = 1.0
+"""Directions of which the evidence says less have standard errors of 1: nothing is known."""
+PROJECTIONS = 300
+"""Steps of projected gradients towards the best shares that may be."""
 LEAST_SHARE = 1e-3
 """The share that moves is learned from this on."""
 SETTLED = 0.02
 """Messages are settled when means move by less than so many standard deviations of noise, and
 shares by less than this."""
+PRECISE = 2e-3
+"""The same for messages at which the evidence is differentiated."""
 STEADY = 0.1
 """After a climb no further one is needed if the first messages move means by less than this."""
 RATE = 0.7
 """The part of the way to the next messages that a round goes."""
+DEPTH = 4
+"""Rounds back that messages are accelerated by."""
 UNSETTLED = (
     f"What moved between the outputs was not settled after {MOST_CLIMBS} climbs: take own demand "
     "in rows with several censored outputs for less certain than it is said to be."
@@ -102,13 +113,13 @@ class Plan(NamedTuple):
     learned: tuple[str, ...] = ()
 
     @property
-    def free(self) -> Float[np.ndarray, "P"]:
+    def free(self) -> Float[np.ndarray, " P"]:
         """What is learned, as a vector: the shares, or the share that moves and the log decay."""
         if self.distances is None:
             return self.shares.ravel()
         return np.array([self.moving, np.log(self.decay)])
 
-    def at(self, free: Float[np.ndarray, "P"]) -> Plan:
+    def at(self, free: Float[np.ndarray, " P"]) -> Plan:
         """Return the plan with other values of what is learned, the nearest that may be."""
         if self.distances is None:
             return self._replace(shares=feasible(free.reshape(self.shares.shape)))
@@ -118,20 +129,27 @@ class Plan(NamedTuple):
         shares = moving * near / near.sum(axis=1, keepdims=True)
         return self._replace(shares=shares, moving=moving, decay=decay)
 
-    def step(self, found: OwnDemand) -> Plan:
-        """Return the plan after half a Newton step on the evidence of all rows."""
-        slope, curvature = found.slope, found.curvature
-        if self.distances is not None:
-            # In log decay, T_ij grows by T_ij (a_ij - sum_k T_ik a_ik / moving), a being distances
-            # over the decay.
-            apart, weight = self.distances / self.decay, self.shares / self.moving
-            further = self.shares * (apart - np.sum(weight * apart, axis=1, keepdims=True))
-            by = np.stack(
-                [weight * ("moving" in self.learned), further * ("decay" in self.learned)]
-            )
-            slope, curvature = np.sum(slope * by, (1, 2)), np.sum(curvature * by**2, (1, 2))
-        ahead = 0.5 * slope.ravel() / np.maximum(curvature.ravel(), 1.0)
-        return self.at(self.free + np.clip(ahead, -0.5, 0.5))
+    @property
+    def directions(self) -> Float[np.ndarray, "P D D"]:
+        """The derivatives of the shares in each number that may be learned; 0 if it is not."""
+        size = len(self.shares)
+        if self.distances is None:
+            off = ~np.eye(size, dtype=bool) * ("shares" in self.learned)
+            return np.diag(off.ravel().astype(float)).reshape(-1, size, size)
+        # In log decay, T_ij grows by T_ij (a_ij - sum_k T_ik a_ik / moving), a being distances
+        # over the decay.
+        apart, weight = self.distances / self.decay, self.shares / self.moving
+        further = self.shares * (apart - np.sum(weight * apart, axis=1, keepdims=True))
+        known = [name in self.learned for name in ("moving", "decay")]
+        return np.stack([weight, further]) * np.reshape(known, (2, 1, 1))
+
+    def step(self, rise: Float[np.ndarray, " P"], curvature: Float[np.ndarray, "P P"]) -> Plan:
+        """Return the plan that a quadratic approximation of the evidence says is best."""
+        start = self.free
+        free, rate = start, 1.0 / np.linalg.norm(curvature, 2)
+        for _ in range(PROJECTIONS):
+            free = self.at(free + rate * (rise - curvature @ (free - start))).free
+        return self.at(start + np.clip(free - start, -LONGEST_STEP, LONGEST_STEP))
 
 
 class Records(NamedTuple):
@@ -158,19 +176,14 @@ class Records(NamedTuple):
 
 
 class OwnDemand(NamedTuple):
-    """Mean and variance of own demand, and the mean of its excess, given the records of each row.
+    """Mean and variance of own demand given the records of each row.
 
-    Attributes
-    ----------
-    slope, curvature
-        Of the log evidence of all rows, in the shares.
+    `slope` is that of the log evidence of all rows in the shares.
     """
 
     mean: Cells
     variance: Cells
-    excess: Cells
     slope: Matrix
-    curvature: Matrix
 
 
 def _above(level: Cells, start: Cells) -> Cells:
@@ -232,10 +245,9 @@ def own_demand(records: Records, mean: Cells, variance: Cells, shares: Matrix) -
     inflow = excess @ shares
     scaled, gap = below / variance, np.where(below, value - mean - inflow, 0.0)
     slope = fills + excess.T @ (gap * scaled) - shares * (doubt.T @ scaled)
-    curvature = (excess**2 + doubt).T @ scaled
     found = np.where(below, value - inflow, found)
     spread = np.where(below, doubt @ shares**2, spread)
-    return OwnDemand(found, spread, excess, slope, curvature)
+    return OwnDemand(found, spread, slope)
 
 
 def feasible(shares: Matrix) -> Matrix:
@@ -260,6 +272,18 @@ class Measured(Gaussian, register=False):
         return mean, jnp.sqrt(jnp.square(scale) + share)
 
 
+def accelerated(path: list[tuple[Batch, Batch]]) -> Batch:
+    """Return the next point of a fixed-point iteration, from pairs x, g(x) (Anderson, 1965)."""
+    points, ends = (
+        np.stack([part.ravel() for part in own], axis=1) for own in zip(*path, strict=True)
+    )
+    rest = ends - points
+    dx, dr = np.diff(points, axis=1), np.diff(rest, axis=1)
+    weights = np.linalg.lstsq(dr, rest[:, -1], rcond=1e-6)[0] if len(path) > 1 else np.zeros(0)
+    found = points[:, -1] - dx @ weights + RATE * (rest[:, -1] - dr @ weights)
+    return found.reshape(path[-1][0].shape)
+
+
 class Exchange:
     """The messages that cells of a row send each other, in the outputs' own units.
 
@@ -267,13 +291,14 @@ class Exchange:
     ----------
     rows, own
         The rows in which cells have messages, and these cells.
-    precision, pull
-        Of the messages N(d; y, w): 1 / w and y / w.
+    precision, place
+        Of the messages N(d; y, w): 1 / w and y.
     observations
         What is known of own demand. At first these are bounds that hold whatever the shares are: in
         a row with an output at its limit, own demand for another is at most its record.
-    errors
-        Standard errors of shares that are learned, given all else; 0 of others.
+    slope, curvature
+        The derivative of the log evidence in the shares, and less its second derivatives in what is
+        learned, both with messages that follow the shares.
     """
 
     def __init__(
@@ -289,78 +314,134 @@ class Exchange:
         self.rows = np.flatnonzero(touched.any(axis=1))
         self.own = touched[self.rows]
         self.records = records.rows(self.rows)
-        self.precision, self.pull = np.zeros((2, *self.own.shape))
-        self.mean, self.errors = self.records.value, np.zeros_like(plan.shares)
+        self.precision, self.place = np.zeros_like(self.records.value), self.records.value
+        self.mean, self.slope = self.records.value, np.zeros_like(plan.shares)
+        self.curvature: Float[np.ndarray, "P P"] | None = None
         lower = np.where(touched & records.below, -np.inf, seen.lower)
         self.observations = dataclasses.replace(seen, lower=lower)
 
     def settle(self, state: State) -> tuple[dict[str, Sites], bool]:
-        """Pass messages at given hyper-parameters; return sites with them.
+        """Pass messages at given hyper-parameters and learn shares; return sites with them.
 
         Also return whether they were settled from the beginning.
         """
-        rows, own, units = self.rows, self.own, self.units
+        start, learn = self.plan.free, bool(self.plan.learned)
+        sites, first = self.pass_messages(state, state.sites["mean"])
+        for _ in range(MOST_STEPS if learn else 0):
+            if self.curvature is None:
+                self.curvature = self.differentiate(state, sites)
+            before, rise = self.plan.free, self.rise
+            self.plan = self.plan.step(rise, self.curvature)
+            step = self.plan.free - before
+            if np.abs(step).max() < SETTLED:
+                break
+            sites, _ = self.pass_messages(state, sites)
+            change, expected = rise - self.rise, self.curvature @ step
+            if change @ step > 0:
+                # The secant's curvature (Broyden, Fletcher, Goldfarb, Shanno).
+                self.curvature += np.outer(change, change) / (change @ step)
+                self.curvature -= np.outer(expected, expected) / (expected @ step)
+        settled = first < STEADY and np.abs(self.plan.free - start).max() < SETTLED
+        if settled and learn:
+            self.curvature = self.differentiate(state, sites)
+        return state.sites | {"mean": sites}, settled
+
+    def pass_messages(self, state: State, sites: Sites) -> tuple[Sites, float]:
+        """Return sites with messages at given shares, and how far the first ones moved means."""
+        rows, own, units, value = self.rows, self.own, self.units, self.records.value
         latent = _moments(state, "scale", state.sites.get("scale")).mean[rows]
         scale = [np.asarray(g(x)) for g, x in zip(self.links, latent.T, strict=True)]
-        noise = (units.scale * np.stack(scale, axis=1)) ** 2
-        sites = Sites(*(np.array(part) for part in state.sites["mean"]))
-        start, path, first = self.plan.free, [], np.inf
-        for number in range(1, MOST_ROUNDS + 1):
+        deviation = units.scale * np.stack(scale, axis=1)
+        noise, path, first = deviation**2, [], 0.0
+        sites = Sites(*(np.array(part) for part in sites))
+        for number in range(MOST_ROUNDS):
+            # A message says as much of f as a record of a share of the period.
+            share = noise * self.precision / (1.0 + noise * self.precision)
             latent = _moments(state, "mean", sites)
             f = units.shift + units.scale * latent.mean[rows]
             variance = units.scale**2 * latent.variance[rows]
             # The cavity is q without the message; before the first, bounds stay where they are.
-            weight = 1.0 + self.precision * noise
-            left = np.maximum(1.0 - variance * self.precision / weight, LEAST_INFORMATION)
-            mean, spread = (f - variance * self.pull / weight) / left, variance / left + noise
+            left = np.maximum(1.0 - variance * share / noise, LEAST_INFORMATION)
+            mean = (f - variance * share / noise * self.place) / left
+            spread = variance / left + noise
             found = own_demand(self.records, mean, spread, self.plan.shares)
             known = np.maximum(found.variance, LEAST_INFORMATION * noise)
             precision = np.maximum(1.0 / known - 1.0 / spread, LEAST_INFORMATION / spread)
-            pull, rate = found.mean / known - mean / spread, RATE if self.precision.any() else 1.0
-            self.precision += rate * np.where(own, precision - self.precision, 0.0)
-            self.pull += rate * np.where(own, pull - self.pull, 0.0)
-            weight = 1.0 + self.precision * noise
+            place = (found.mean / known - mean / spread) / precision
+            new = noise * precision / (1.0 + noise * precision)
+            ends = [
+                (part, part * (y - value) / deviation)
+                for part, y in ((share, self.place), (new, place))
+            ]
+            now, ahead = (np.stack(end)[:, own] for end in ends)
+            path = [*path, (now, ahead)][-DEPTH:]
+            if share.any():
+                ahead = accelerated(path)
+            share, lead = np.zeros((2, *own.shape))
+            share[own] = np.clip(ahead[0], LEAST_INFORMATION, 1.0 - LEAST_INFORMATION)
+            lead[own] = ahead[1]
+            self.precision = share / (1.0 - share) / noise
+            self.place = value + lead * deviation / np.where(own, share, 1.0)
             # Sites of f in model units, side by side, and back in their blocks.
-            both = self.pull / weight, self.precision / weight
-            new = units.scale * (both[0] - both[1] * units.shift), units.scale**2 * both[1]
-            for old, part in zip(sites, new, strict=True):
-                blocks = np.stack(np.split(np.where(own, part, 0.0), len(old), axis=1))
+            weight = units.scale * share / noise
+            parts = weight * (self.place - units.shift), weight * units.scale
+            for old, part in zip(sites, parts, strict=True):
+                blocks = np.stack(np.split(part, len(old), axis=1))
                 where = np.stack(np.split(own, len(old), axis=1))
                 old[:, rows] = np.where(where, blocks, old[:, rows])
-            moved = np.max(np.abs(found.mean - self.mean) / np.sqrt(noise), where=own, initial=0.0)
-            self.mean, first = found.mean, moved if number == 1 else first
-            if self.plan.learned:
-                self.errors = np.where(self.pattern, np.maximum(found.curvature, 1.0) ** -0.5, 0.0)
-                self.plan = self.plan.step(found)
-                path += [self.plan.free] if number % STRIDE == 0 else []
-                moved = max(moved, SETTLED) if len(path) < 3 else moved
-            if len(path) == 3:
-                # Cavities follow the shares slowly: go to where a geometric sequence would end.
-                before, now = np.diff(path, axis=0)
-                ratio = np.clip(before @ now / max(before @ before, 1e-12), 0.0, LONGEST)
-                ahead = now * ratio / (1.0 - ratio)
-                moved, path = max(moved, np.abs(ahead).max(), np.abs(now).max()), []
-                self.plan = self.plan.at(self.plan.free + ahead)
-            if moved < SETTLED:
+            moved = np.max(np.abs(found.mean - self.mean) / deviation, where=own, initial=0.0)
+            self.mean, self.slope, first = found.mean, found.slope, first if number else moved
+            if moved < (PRECISE if self.plan.learned else SETTLED):
                 break
-        settled = first < STEADY and np.abs(self.plan.free - start).max() < SETTLED
         lower, upper, exposure = (
             np.array(p) for p in (self.seen.lower, self.seen.upper, self.seen.exposure)
         )
-        value, share = noise * self.pull / weight, noise * self.precision / weight
-        lower[rows], upper[rows] = (np.where(own, value, end[rows]) for end in (lower, upper))
+        lower[rows], upper[rows] = (
+            np.where(own, share * self.place, end[rows]) for end in (lower, upper)
+        )
         exposure[rows] = np.where(own, share, exposure[rows])
         self.observations = dataclasses.replace(
             self.seen, lower=lower, upper=upper, exposure=exposure
         )
-        return state.sites | {"mean": sites}, settled
+        return sites, first
+
+    @property
+    def rise(self) -> Float[np.ndarray, " P"]:
+        """The derivative of the log evidence in what is learned."""
+        return np.sum(self.plan.directions * self.slope, axis=(1, 2))
+
+    def differentiate(self, state: State, sites: Sites) -> Float[np.ndarray, "P P"]:
+        """Return less the second derivatives of the log evidence in what is learned.
+
+        The evidence has its derivative from the rows, with messages held, as expectation
+        propagation makes it stationary in these. Its second derivatives are differences of the
+        first, with messages that have followed: what is known of an excess only by where it went
+        is then not taken for known.
+        """
+
+        rows = []
+        for way in self.plan.directions:
+            near = copy.copy(self)
+            near.plan = self.plan._replace(shares=self.plan.shares + DIFFERENCE * way)
+            if way.any():
+                near.pass_messages(state, sites)
+            rows.append((self.rise - near.rise) / DIFFERENCE)
+        values, vectors = np.linalg.eigh(0.5 * (np.stack(rows) + np.stack(rows).T))
+        return (vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T
+
+    @property
+    def errors(self) -> Matrix:
+        """Standard errors of shares that are learned, given hyper-parameters; 0 of others."""
+        ways = self.plan.directions
+        if self.curvature is None:
+            return np.zeros_like(self.plan.shares)
+        return np.sqrt(np.einsum("pij,pq,qij->ij", ways, np.linalg.inv(self.curvature), ways))
 
     def terms(self, task: Task) -> tuple[Terms, ...]:
         """Return the cells of a climb: those with messages as measured with an error."""
         cells = dataclasses.replace(task, observations=self.units.apply(self.observations)).cells
         y, w = np.zeros((2, *self.seen.shape))
-        y[self.rows] = self.pull / np.where(self.own, self.precision, 1.0)
-        w[self.rows] = 1.0 / np.where(self.own, self.precision, 1.0)
+        y[self.rows], w[self.rows] = self.place, 1.0 / np.where(self.own, self.precision, 1.0)
         y, w = (y - self.units.shift) / self.units.scale, w / self.units.scale**2
         found = []
         for part in cells:
