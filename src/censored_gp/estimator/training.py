@@ -254,7 +254,7 @@ def read_substitution(model: Any, training: TrainingData) -> Plan | None:
     refuse(bad, names, "Output", said, seen.lower, seen.upper)
     others = ~np.eye(number, dtype=bool)
     if isinstance(given, str) and given == "learned":
-        return Plan(FIRST_SHARE / (number - 1) * others, learned=("shares",))
+        return Plan(others / number, learned=("shares",))
     options, distances = {}, None
     if isinstance(given, Mapping) and "distances" in given:
         options = {str(name): value for name, value in given.items() if name != "distances"}

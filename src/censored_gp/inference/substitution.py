@@ -71,8 +71,10 @@ LONGEST_STEP = 0.5
 """No share moves further than this in a step."""
 DIFFERENCE = 0.05
 """The change of shares that tells the curvature of the evidence."""
-LEAST_CURVATURE = 1.0
-"""Directions of which the evidence says less have standard errors of 1: nothing is known."""
+SHARE_PRECISION = 12.0
+"""The prior precision of shares: that of a number that may be anything between 0 and 1."""
+DECAY_PRECISION = 1.0
+"""The prior precision of the log decay."""
 PROJECTIONS = 300
 """Steps of projected gradients towards the best shares that may be."""
 LEAST_SHARE = 1e-3
@@ -128,6 +130,13 @@ class Plan(NamedTuple):
         near = np.exp((apart.min(axis=1, keepdims=True) - apart) / decay)
         shares = moving * near / near.sum(axis=1, keepdims=True)
         return self._replace(shares=shares, moving=moving, decay=decay)
+
+    @property
+    def precision(self) -> Float[np.ndarray, " P"]:
+        """The prior precision of each number that may be learned."""
+        if self.distances is None:
+            return np.full(self.shares.size, SHARE_PRECISION)
+        return np.array([SHARE_PRECISION, DECAY_PRECISION])
 
     @property
     def directions(self) -> Float[np.ndarray, "P D D"]:
@@ -316,7 +325,7 @@ class Exchange:
         self.records = records.rows(self.rows)
         self.precision, self.place = np.zeros_like(self.records.value), self.records.value
         self.mean, self.slope = self.records.value, np.zeros_like(plan.shares)
-        self.curvature: Float[np.ndarray, "P P"] | None = None
+        self.centre, self.curvature = plan.free, np.zeros((0, 0))
         lower = np.where(touched & records.below, -np.inf, seen.lower)
         self.observations = dataclasses.replace(seen, lower=lower)
 
@@ -328,7 +337,7 @@ class Exchange:
         start, learn = self.plan.free, bool(self.plan.learned)
         sites, first = self.pass_messages(state, state.sites["mean"])
         for _ in range(MOST_STEPS if learn else 0):
-            if self.curvature is None:
+            if not self.curvature.size:
                 self.curvature = self.differentiate(state, sites)
             before, rise = self.plan.free, self.rise
             self.plan = self.plan.step(rise, self.curvature)
@@ -407,8 +416,9 @@ class Exchange:
 
     @property
     def rise(self) -> Float[np.ndarray, " P"]:
-        """The derivative of the log evidence in what is learned."""
-        return np.sum(self.plan.directions * self.slope, axis=(1, 2))
+        """The derivative of the log evidence and the log prior in what is learned."""
+        prior = self.plan.precision * (self.centre - self.plan.free)
+        return np.sum(self.plan.directions * self.slope, axis=(1, 2)) + prior
 
     def differentiate(self, state: State, sites: Sites) -> Float[np.ndarray, "P P"]:
         """Return less the second derivatives of the log evidence in what is learned.
@@ -425,15 +435,16 @@ class Exchange:
             near.plan = self.plan._replace(shares=self.plan.shares + DIFFERENCE * way)
             if way.any():
                 near.pass_messages(state, sites)
-            rows.append((self.rise - near.rise) / DIFFERENCE)
+            change = np.sum(self.plan.directions * (self.slope - near.slope), axis=(1, 2))
+            rows.append(change / DIFFERENCE)
         values, vectors = np.linalg.eigh(0.5 * (np.stack(rows) + np.stack(rows).T))
-        return (vectors * np.maximum(values, LEAST_CURVATURE)) @ vectors.T
+        return (vectors * np.maximum(values, 0.0)) @ vectors.T + np.diag(self.plan.precision)
 
     @property
     def errors(self) -> Matrix:
         """Standard errors of shares that are learned, given hyper-parameters; 0 of others."""
         ways = self.plan.directions
-        if self.curvature is None:
+        if not self.curvature.size:
             return np.zeros_like(self.plan.shares)
         return np.sqrt(np.einsum("pij,pq,qij->ij", ways, np.linalg.inv(self.curvature), ways))
 
