@@ -75,6 +75,8 @@ SHARE_PRECISION = 12.0
 """The prior precision of shares: that of a number that may be anything between 0 and 1."""
 DECAY_PRECISION = 1.0
 """The prior precision of the log decay."""
+LEAST_CHANGE = 0.1
+"""A step tells of curvature if the slope changed by more than this part of what was expected."""
 PROJECTIONS = 300
 """Steps of projected gradients towards the best shares that may be."""
 LEAST_SHARE = 1e-3
@@ -346,13 +348,11 @@ class Exchange:
                 break
             sites, _ = self.pass_messages(state, sites)
             change, expected = rise - self.rise, self.curvature @ step
-            if change @ step > 0:
+            if change @ step > LEAST_CHANGE * expected @ step:
                 # The secant's curvature (Broyden, Fletcher, Goldfarb, Shanno).
                 self.curvature += np.outer(change, change) / (change @ step)
                 self.curvature -= np.outer(expected, expected) / (expected @ step)
         settled = first < STEADY and np.abs(self.plan.free - start).max() < SETTLED
-        if settled and learn:
-            self.curvature = self.differentiate(state, sites)
         return state.sites | {"mean": sites}, settled
 
     def pass_messages(self, state: State, sites: Sites) -> tuple[Sites, float]:
@@ -429,7 +429,7 @@ class Exchange:
         is then not taken for known.
         """
 
-        rows = []
+        rows, (sites, _) = [], self.pass_messages(state, sites)
         for way in self.plan.directions:
             near = copy.copy(self)
             near.plan = self.plan._replace(shares=self.plan.shares + DIFFERENCE * way)
@@ -491,15 +491,17 @@ def allocate_demand(task: Task, exchange: Exchange, learn: bool = True) -> tuple
     first = dataclasses.replace(task, observations=exchange.units.apply(exchange.observations))
     climbs = best_climbs(first, NaturalSettings(learn=learn))
     state, settled = climbs.best, False
-    order = max(state.problem.order(role, lmc) for role, lmc in state.free.items())
-    for _ in range(MOST_CLIMBS):
-        with blas_threads_for(order):
+    sites = state.sites
+    with blas_threads_for(max(state.problem.order(r, lmc) for r, lmc in state.free.items())):
+        for _ in range(MOST_CLIMBS):
             sites, settled = exchange.settle(state)
-        if settled or climbs.results[-1].status == "interrupted":
-            break
-        climbs.left = STEPS_OF_CLIMB
-        problem = dataclasses.replace(state.problem, terms=exchange.terms(task))
-        state = climbs.climb(problem, state.free, sites, state.jitter)
+            if settled or climbs.results[-1].status == "interrupted":
+                break
+            climbs.left = STEPS_OF_CLIMB
+            problem = dataclasses.replace(state.problem, terms=exchange.terms(task))
+            state = climbs.climb(problem, state.free, sites, state.jitter)
+        if exchange.plan.learned:
+            exchange.curvature = exchange.differentiate(state, sites["mean"])
     return climbs.model(state.free), settled
 
 
