@@ -132,7 +132,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     substitution_ : array (D, D) or None
         The shares of excess that move from one output (row) to another (column).
     substitution_error_ : array (D, D) or None
-        Standard errors of shares that were learned, given all else; 0 of given ones.
+        Standard errors of shares that were learned, given the kernels and the noise; 0 of given
+        ones.
     columns_ : Columns
         The encoding of the inputs.
     units_ : Units

@@ -187,7 +187,8 @@ def principal_directions(
     precision = (vectors * np.maximum(values, least)) @ vectors.T
     values, vectors = np.linalg.eigh(precision + across.T @ across / CERTAIN**2)
     kept = values < 0.5 * CERTAIN**-2.0
-    values, vectors = values[kept], vectors[:, kept]
+    # Next to what is certain, a small precision is rounded.
+    values, vectors = np.maximum(values[kept], least), vectors[:, kept]
     found = vectors / np.sqrt(values)
     told = values - np.einsum("pi,pq,qi->i", vectors, prior, vectors)
     for i in np.flatnonzero(told < 0.5 * values):
