@@ -9,7 +9,9 @@ from scipy.stats import norm, truncnorm
 
 from censored_gp import Observations
 from censored_gp.inference.substitution import (
+    Plan,
     Records,
+    accelerated,
     draw_own_demand,
     feasible,
     lost_of,
@@ -116,3 +118,37 @@ def test_feasible_shares_are_the_nearest() -> None:
     assert np.all(np.sum(off * (found - given) ** 2, axis=1) <= distance + 1e-9)
     assert np.all(found >= 0)
     assert np.all(found.sum(axis=1) <= 1 + 1e-12)
+
+
+def test_a_linear_iteration_is_accelerated_to_its_end() -> None:
+    random = np.random.default_rng(4)
+    slope, start = 0.9 * np.linalg.qr(random.normal(size=(3, 3)))[0], random.normal(size=3)
+    point, path = np.zeros(3), []
+    for _ in range(5):
+        path = [*path, (point, start + slope @ point)]
+        point = accelerated(path)
+    np.testing.assert_allclose(point, np.linalg.solve(np.eye(3) - slope, start), rtol=1e-6)
+
+
+def test_shares_by_distance_have_the_derivatives_of_differences() -> None:
+    apart = np.abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
+    plan = Plan(apart, apart, 0.7, 1.5, ("moving", "decay")).at(np.array([0.7, np.log(1.5)]))
+    for way, change in zip(plan.directions, 1e-6 * np.eye(2), strict=True):
+        ends = [plan.at(plan.free + sign * change).shares for sign in (1, -1)]
+        np.testing.assert_allclose(way, (ends[0] - ends[1]) / 2e-6, atol=1e-8)
+
+
+def test_a_step_ends_at_the_best_shares_that_may_be() -> None:
+    plan, random = Plan(SHARES, learned=("shares",)), np.random.default_rng(5)
+    root = random.normal(size=(9, 9))
+    curvature, rise = root @ root.T + 12 * np.eye(9), 4.0 * random.normal(size=9)
+    rise[::4] = 0.0
+
+    def gain(shares: np.ndarray) -> np.ndarray:
+        step = (shares - SHARES).reshape(-1, 9)
+        return step @ rise - 0.5 * np.sum(step @ curvature * step, axis=1)
+
+    best = plan.step(rise, curvature).shares
+    np.testing.assert_allclose(feasible(best), best, atol=1e-12)
+    others = best + 0.05 * random.normal(size=(2000, 3, 3))
+    assert np.all(gain(np.stack([feasible(each) for each in others])) <= gain(best) + 1e-6)

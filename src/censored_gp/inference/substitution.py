@@ -272,14 +272,15 @@ def feasible(shares: Matrix) -> Matrix:
 
 
 class Measured(Gaussian, register=False):
-    """A Gaussian that was measured with an error of known variance w.
+    """A Gaussian Y of which a value y = Y + N(0, w) was measured: y ~ N(mean, scale^2 + w).
 
-    `Terms.exposure` is handed to `exposed`; of these cells it is w instead of a share. A message
-    N(d; y, w) says the same of the mean as an exposure does, but what is right of the scale, too.
+    Cells that were seen in part come with one number each, the share of their period, which makes
+    their distribution another (`exposed`). Here that number is w: a share that says as much of the
+    mean would say too much of the scale.
     """
 
     def exposed(self, share: Batch, mean: Batch, scale: Batch) -> tuple[Batch, ...]:
-        """Return the mean, and the scale of noise and error together; `share` is w."""
+        """Return the mean, and the scale of Y and the error together; `share` is w."""
         return mean, jnp.sqrt(jnp.square(scale) + share)
 
 
@@ -302,11 +303,8 @@ class Exchange:
     ----------
     rows, own
         The rows in which cells have messages, and these cells.
-    precision, place
-        Of the messages N(d; y, w): 1 / w and y.
-    observations
-        What is known of own demand. At first these are bounds that hold whatever the shares are: in
-        a row with an output at its limit, own demand for another is at most its record.
+    precision, place, share
+        Of the messages N(d; y, w): 1 / w, y, and the share of a period that says as much of f.
     slope, curvature
         The derivative of the log evidence in the shares, and less its second derivatives in what is
         learned, both with messages that follow the shares.
@@ -325,11 +323,10 @@ class Exchange:
         self.rows = np.flatnonzero(touched.any(axis=1))
         self.own = touched[self.rows]
         self.records = records.rows(self.rows)
-        self.precision, self.place = np.zeros_like(self.records.value), self.records.value
+        self.share = self.precision = np.zeros_like(self.records.value)
+        self.place = self.records.value
         self.mean, self.slope = self.records.value, np.zeros_like(plan.shares)
         self.centre, self.curvature = plan.free, np.zeros((0, 0))
-        lower = np.where(touched & records.below, -np.inf, seen.lower)
-        self.observations = dataclasses.replace(seen, lower=lower)
 
     def settle(self, state: State) -> tuple[dict[str, Sites], bool]:
         """Pass messages at given hyper-parameters and learn shares; return sites with them.
@@ -390,7 +387,7 @@ class Exchange:
             share[own] = np.clip(ahead[0], LEAST_INFORMATION, 1.0 - LEAST_INFORMATION)
             lead[own] = ahead[1]
             self.precision = share / (1.0 - share) / noise
-            self.place = value + lead * deviation / np.where(own, share, 1.0)
+            self.place, self.share = value + lead * deviation / np.where(own, share, 1.0), share
             # Sites of f in model units, side by side, and back in their blocks.
             weight = units.scale * share / noise
             parts = weight * (self.place - units.shift), weight * units.scale
@@ -402,17 +399,24 @@ class Exchange:
             self.mean, self.slope, first = found.mean, found.slope, first if number else moved
             if moved < (PRECISE if self.plan.learned else SETTLED):
                 break
-        lower, upper, exposure = (
-            np.array(p) for p in (self.seen.lower, self.seen.upper, self.seen.exposure)
-        )
-        lower[rows], upper[rows] = (
-            np.where(own, share * self.place, end[rows]) for end in (lower, upper)
-        )
-        exposure[rows] = np.where(own, share, exposure[rows])
-        self.observations = dataclasses.replace(
-            self.seen, lower=lower, upper=upper, exposure=exposure
-        )
         return sites, first
+
+    @property
+    def observations(self) -> Observations:
+        """What is known of own demand: messages, as records of a share of the period.
+
+        At first these are bounds that hold whatever the shares are: in a row with an output at its
+        limit, own demand for another is at most its record.
+        """
+        rows, own, exposure = self.rows, self.own, np.array(self.seen.exposure)
+        lower, upper = np.array(self.seen.lower), np.array(self.seen.upper)
+        if self.share.any():
+            for end in (lower, upper):
+                end[rows] = np.where(own, self.share * self.place, end[rows])
+            exposure[rows] = np.where(own, self.share, exposure[rows])
+        else:
+            lower[rows] = np.where(own & self.records.below, -np.inf, lower[rows])
+        return dataclasses.replace(self.seen, lower=lower, upper=upper, exposure=exposure)
 
     @property
     def rise(self) -> Float[np.ndarray, " P"]:
@@ -428,7 +432,6 @@ class Exchange:
         first, with messages that have followed: what is known of an excess only by where it went
         is then not taken for known.
         """
-
         rows, (sites, _) = [], self.pass_messages(state, sites)
         for way in self.plan.directions:
             near = copy.copy(self)
