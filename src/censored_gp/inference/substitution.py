@@ -284,7 +284,7 @@ class Measured(Gaussian, register=False):
         return mean, jnp.sqrt(jnp.square(scale) + share)
 
 
-def accelerated(path: list[tuple[Batch, Batch]]) -> Batch:
+def accelerated(path: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Return the next point of a fixed-point iteration, from pairs x, g(x) (Anderson, 1965)."""
     points, ends = (
         np.stack([part.ravel() for part in own], axis=1) for own in zip(*path, strict=True)
@@ -383,7 +383,7 @@ class Exchange:
             path = [*path, (now, ahead)][-DEPTH:]
             if share.any():
                 ahead = accelerated(path)
-            share, lead = np.zeros((2, *own.shape))
+            share, lead = np.zeros(own.shape), np.zeros(own.shape)
             share[own] = np.clip(ahead[0], LEAST_INFORMATION, 1.0 - LEAST_INFORMATION)
             lead[own] = ahead[1]
             self.precision = share / (1.0 - share) / noise
