@@ -38,7 +38,10 @@ def known_shares(train: pd.DataFrame, outputs: list[str]) -> Matrix:
 
 
 def run(path: Path) -> str:
-    """Fit models with known, learned and no substitution; print each, and return their errors."""
+    """Fit models with known, learned and no substitution; print each, and return their errors.
+
+    Each is fitted twice, as the first fit may have programs to compile.
+    """
     table = pd.read_csv(path)
     outputs = [name.removeprefix("truth_") for name in table if name.startswith("truth_")]
     train, test = (table[table["role"] == role] for role in ("train", "test"))
@@ -48,15 +51,19 @@ def run(path: Path) -> str:
     print("shares by which the set was made:", shares.tolist())
     given: dict[str, Any] = {"known": shares, "learned": "learned", "censored": None}
     for name, substitution in given.items():
-        start = time.perf_counter()
-        model = build("MOCGP", substitution=substitution).fit(train[["x"]], seen, censored=full)
-        predicted, seconds = model.predict(test[["x"]]), time.perf_counter() - start
+        seconds = []
+        for _ in range(2):
+            start = time.perf_counter()
+            model = build("MOCGP", substitution=substitution)
+            model.fit(train[["x"]], seen, censored=full)
+            predicted = model.predict(test[["x"]])
+            seconds.append(time.perf_counter() - start)
         low, high = model.interval(test[["x"]])
         error = float(np.sqrt(np.mean((predicted - truth) ** 2)))
         r2 = 1.0 - float(np.mean(np.mean((predicted - truth) ** 2, 0) / np.var(truth, 0)))
         held = float(np.mean((low <= truth) & (truth <= high)))
         found = "" if substitution is None else f", shares {model.substitution_.round(3).tolist()}"
         print(f"{name}: RMSE {error:.4f}, R² {r2:.3f}, 90 % intervals hold {held:.3f}, "
-              f"{seconds:.1f} s{found}")  # fmt: skip
+              f"{seconds[0]:.1f} s, again {seconds[1]:.1f} s{found}")  # fmt: skip
         errors.append(f"{name} {error:.3f}")
     return f"RMSE {' '.join(errors)}"
