@@ -324,7 +324,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             # The other engines take many times longer for a fit: they have one candidate.
             task = training.make_task(self, data, models, units.apply(recorded), progress=tell)
             if begun is not None:
-                task = dataclasses.replace(task, explore=False, spare=())
+                # The prior is that of the earlier fit: its rows must not count twice.
+                centre = begun.posterior_.centre if isinstance(begun, CensoredGP) else {}
+                task = dataclasses.replace(task, explore=False, spare=(), centre=centre)
             held_out = getattr(chosen, "validation", None)
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)

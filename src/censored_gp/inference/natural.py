@@ -31,11 +31,18 @@ from censored_gp.inference.fisher import (
 )
 from censored_gp.inference.hyperparameters import (
     MOST_NUMBERS,
+    MOST_STEPS,
+    TURN,
+    WALKED_CELLS,
+    Walker,
+    chart,
     displaced,
     log_prior,
     principal_directions,
     radial_factor,
+    rotations,
     standard_points,
+    walk,
 )
 from censored_gp.inference.lookup import MOST_BY_OUTPUT
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
@@ -227,10 +234,10 @@ class Optimizer:
         settings: NaturalSettings,
         jitter: float,
         many: bool = False,
-        start: Roles | None = None,
+        centre: Roles | None = None,
     ) -> None:
         self.problem, self.settings, self.jitter, self.many = problem, settings, jitter, many
-        self.start = start
+        self.centre = centre
         self.damping, self.age = LEAST_DAMPING, 0
         self.information: Information = []
         self.rho, self.calm, self.refused = 1.0, 0, 0
@@ -244,8 +251,8 @@ class Optimizer:
         if not np.isfinite([value, *gradient]).all():
             value = -np.inf
         self.trace.append(value)
-        if self.start is not None:
-            prior = log_prior(free, self.start, self.settings.hold)
+        if self.centre is not None:
+            prior = log_prior(free, self.centre, self.settings.hold)
             value, gradient = value + prior.value, gradient + prior.gradient
         return State(self.problem, free, sites, self.jitter, found, value, gradient)
 
@@ -316,8 +323,8 @@ class Optimizer:
         """Return the Fisher information of the hyper-parameters, of now or of some steps ago."""
         if self.age == 0:
             self.information = fisher_information(state.free, state.evaluation)
-            if self.start is not None:
-                prior = log_prior(state.free, self.start, self.settings.hold).curvature
+            if self.centre is not None:
+                prior = log_prior(state.free, self.centre, self.settings.hold).curvature
                 self.information = [(i, f + np.diag(prior[i])) for i, f in self.information]
             self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
@@ -377,9 +384,9 @@ class FitSchedule:
     def __init__(self, task: Task, settings: NaturalSettings) -> None:
         self.task, self.settings, self.left = task, settings, settings.max_iterations
         self.results: list[FitResult] = []
-        priors = task.model.priors
-        self.start = {r: to_free(lmc) for r, lmc in priors.items()} if settings.points else None
-        """The hyper-parameters that their prior is around; None: they have none."""
+        priors = task.centre or task.model.priors
+        self.centre = {role: to_free(lmc) for role, lmc in priors.items()}
+        """The hyper-parameters that their prior is around."""
         self.best = self.choose_start()
         """The state that the fit would return now."""
 
@@ -438,9 +445,9 @@ class FitSchedule:
         if warm_up is not None:
             settings = dataclasses.replace(settings, max_iterations=warm_up, learn=False)
         order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
-        first_jitter = jitter
+        first_jitter, centre = jitter, self.centre if settings.points else None
         while True:
-            run = Optimizer(problem, settings, jitter, many_share(free), self.start)
+            run = Optimizer(problem, settings, jitter, many_share(free), centre)
             with blas_threads_for(order):
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
@@ -472,16 +479,15 @@ class FitSchedule:
         self.best = narrow = self.climb(*start[:4], known=start, look=look if spare else None)
         if not growth or self.over:
             return
-        before, own = self.results[-1], self.start
+        before, own = self.results[-1], self.centre
         free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
-        if own is not None:
-            self.start = own | {ROLE: with_kernel(own[ROLE], growth[0])}
+        self.centre = own | {ROLE: with_kernel(own[ROLE], growth[0])}
         problem = self.task.problem(self.model(free), knots=True)
         wide = self.climb(problem, free, narrow.sites, narrow.jitter)
         if wide.value > narrow.value:
             self.best = wide
             return
-        self.start = own
+        self.centre = own
         if self.over:
             interrupted = self.results[-1].status == "interrupted"
             status = "interrupted" if interrupted else "out of iterations"
@@ -520,20 +526,20 @@ class FitSchedule:
 
     def posterior(self) -> Posterior:
         """Return the posterior at the best hyper-parameters."""
-        best = self.best
+        best, centre = self.best, self.model(self.centre).priors
         own = self.model(best.free), best.problem.inducing, best.evaluation.weights
-        own = *own, np.asarray(best.jitter), self.training_sites(best)
+        own = *own, np.asarray(best.jitter), self.training_sites(best), centre
         return jax.tree.map(np.asarray, Posterior(*own))
 
     def mixed(self) -> Posterior:
         """Return the posterior, mixed over design points of the hyper-parameters if asked for."""
-        best, start, status = self.best, self.start, self.results[-1].status
+        best, status, points = self.best, self.results[-1].status, self.settings.points
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
-        too_many = order**2 * self.settings.points > MOST_NUMBERS
+        too_many = order**2 * points > MOST_NUMBERS
         too_many |= any(
             isinstance(z, Knots) for role in best.problem.inducing.values() for z in role
         )
-        if start is None or too_many or status in {"interrupted", "diverged"}:
+        if not points or too_many or status in {"interrupted", "diverged"}:
             return self.posterior()
         cells, number = best.problem.cells, len(best.gradient)
         if many_share(best.free) and cells < FEW_CELLS * number:
@@ -541,7 +547,7 @@ class FitSchedule:
             last = self.results[-1]
             self.results[-1] = dataclasses.replace(last, notes=(*last.notes, note))
         settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
-        run = Optimizer(best.problem, settings, best.jitter, start=start)
+        run = Optimizer(best.problem, settings, best.jitter, centre=self.centre)
 
         def at(change: Vector, adapt: bool = True) -> State:
             free = displaced(best.free, change)
@@ -549,18 +555,34 @@ class FitSchedule:
             return run.evaluate(free, first.evaluation.target) if adapt else first
 
         def point(number: int, normal: Vector) -> State:
-            self.task.progress("design points", number, settings.points, best.value)
+            self.task.progress("design points", number, points, best.value)
             tried = at(root @ normal)
             shorter = radial_factor(0.5 * float(normal @ normal), best.value - tried.value)
             moved = displaced(best.free, shorter * (root @ normal))
             state = run.evaluate(moved, tried.evaluation.target if shorter else best.sites)
-            return state if np.isfinite(state.value) else best
+            if not np.isfinite(state.value):
+                shorter, state = 0.0, best
+            if not steps:
+                return state
+            place = np.append(shorter * normal, np.zeros(wide.shape[1] - len(normal)))
+            return walk(walker(place, state), steps, walker, random)
 
+        def walker(place: Vector, before: State) -> Walker:
+            change = wide @ place
+            free = displaced(best.free, change)
+            first = run.evaluate(free, before.evaluation.target)
+            state = run.evaluate(free, first.evaluation.target)
+            volume, slope = chart(best.free, change, free, state.gradient)
+            return Walker(place, state.value + volume, wide.T @ slope, state)
+
+        random, steps = np.random.default_rng(0), int(min(MOST_STEPS, WALKED_CELLS // cells))
         with blas_threads_for(order):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
-            prior = np.diag(log_prior(best.free, start, settings.hold).curvature)
+            prior = np.diag(log_prior(best.free, self.centre, settings.hold).curvature)
             root = principal_directions(best.free, information, prior, lambda *z: at(*z)[-2:])
-            normals = standard_points(settings.points, root.shape[1])
+            turns = [] if settings.hold else [TURN * rotations(best.free).T]
+            wide = np.concatenate([root, *turns], axis=1)
+            normals = standard_points(points, root.shape[1])
             states = [point(k, normal) for k, normal in enumerate(normals)]
         parts = [
             (self.model(at.free).priors, at.evaluation.weights, self.training_sites(at))
@@ -569,7 +591,7 @@ class FitSchedule:
         priors, weights, sites = jax.tree.map(lambda *a: np.stack(a), *parts)
         mode = self.posterior()
         own = mode.model, mode.inducing, mode.weights, mode.jitter
-        return MixedPosterior(*own, sites, priors, weights)
+        return MixedPosterior(*own, sites, mode.centre, priors, weights)
 
     def training_sites(self, state: State) -> dict[str, Sites]:
         """Return the sites of the training rows, of the roles that have a nugget."""

@@ -288,7 +288,7 @@ def make_hyper(task: Task, posterior: MixedPosterior) -> Hyper:
     """Return the hyper-parameters to sample, scaled by their deviations over the design points."""
     start, mode, points = (
         {role: to_free(lmc) for role, lmc in priors.items()}
-        for priors in (task.model.priors, posterior.model.priors, posterior.priors)
+        for priors in (posterior.centre, posterior.model.priors, posterior.priors)
     )
     spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), LEAST_DEVIATION), points)
     mode, spread, start = jax.tree.map(jnp.asarray, (mode, spread, start))

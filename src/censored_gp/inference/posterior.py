@@ -60,6 +60,8 @@ class Posterior(eqx.Module):
     ----------
     sites
         Sites of the training cells, of the roles that have a nugget.
+    centre
+        The hyper-parameters that the prior of hyper-parameters is around.
     """
 
     model: Model
@@ -67,6 +69,7 @@ class Posterior(eqx.Module):
     weights: dict[str, Weights]
     jitter: Scalar
     sites: TrainingSites = eqx.field(default_factory=dict)
+    centre: dict[str, LMC] = eqx.field(default_factory=dict)
 
     @classmethod
     @float64()
@@ -258,7 +261,7 @@ class DrawnPosterior(Posterior):
             moments[role] = Weights(mean, covariance)
         joined = jax.tree.map(lambda a: np.reshape(a, (-1, *np.shape(a)[2:])), priors or {})
         own = fitted.model, fitted.inducing, moments, fitted.jitter
-        return cls(*own, draws=draws, priors=joined)
+        return cls(*own, centre=fitted.centre, draws=draws, priors=joined)
 
     @property
     def count(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 import numpy as np
@@ -76,6 +76,9 @@ class Task:
         Kernels of which the fit may add one to the means, if the observations ask for it.
     candidates
         Models that the engine `natural` is to choose among; empty: there is `model` only.
+    centre
+        Hyper-parameters that their prior is around, where the fit goes on from an earlier one;
+        empty: those of the model.
     held_out
         Cells without weight. They keep their places, so that all folds of a cross-validation share
         a compiled program.
@@ -90,6 +93,7 @@ class Task:
     spare: tuple[Kernel, ...] = ()
     progress: Progress = silent
     candidates: tuple[Model, ...] = ()
+    centre: Mapping[str, LMC] = dataclasses.field(default_factory=dict)
     held_out: Bool[np.ndarray, "N D"] | None = None
 
     @functools.cached_property

@@ -634,7 +634,8 @@ def refit(model: Any, seen: Observations, held_out: Mask, start: Model | None = 
             task = make_task(model, training, models, seen, held_out=held_out)
         else:
             task = make_task(model, training, [start], seen, held_out=held_out)
-            task = dataclasses.replace(task, explore=False, spare=())
+            centre = model.posterior_.centre
+            task = dataclasses.replace(task, explore=False, spare=(), centre=centre)
         points = POINTS if mixes(model.hyperparameters, "natural", task) else 0
         # With substitution, messages that the fit ended with take the place of records.
         learn, hold = model.substitution_ is None, model.hyperparameters == "given"
