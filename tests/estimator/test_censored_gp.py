@@ -514,6 +514,9 @@ def test_a_fit_goes_on_from_a_fitted_model():
     before = MOCGP("gaussian", random_state=0).fit(X[:44], y[:44])
     fresh = MOCGP("gaussian", random_state=0).fit(X, y)
     further = MOCGP("gaussian", random_state=0).fit(X, y, start=before)
+    # The prior is that of the first fit: rows do not count again with every update.
+    centres = (jax.tree.leaves(model.posterior_.centre) for model in (before, further))
+    assert all(map(np.array_equal, *centres))
     assert further.elbo_ == pytest.approx(fresh.elbo_, abs=0.5)
     assert len(further.report_.trace) < len(fresh.report_.trace)
     with pytest.raises(ValueError, match="outputs"):

@@ -132,7 +132,7 @@ def test_a_mixture_of_one_posterior_is_that_posterior(fitted):
     task, mixed = fitted
     mode = Posterior(mixed.model, mixed.inducing, mixed.weights, mixed.jitter)
     stacked = jax.tree.map(lambda a: np.stack([a] * 4), (mode.model.priors, mode.weights))
-    own = mode.model, mode.inducing, mode.weights, mode.jitter, {}
+    own = mode.model, mode.inducing, mode.weights, mode.jitter, {}, {}
     same, new = MixedPosterior(*own, *stacked), task.inputs[:7] + 0.3
     mean, variance = MixedPosterior.latent(same, new)
     own_mean, own_variance = Posterior.latent(mode, new)
