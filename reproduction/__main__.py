@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not files:
             print(f"There is no city_*.parquet in {folder}.", file=sys.stderr)
             return 1
-        for line in demand_recovery.forecast(files, chosen.series, chosen.jobs):
+        for line in demand_recovery.forecast(files, chosen.series, chosen.jobs, chosen.split):
             print(line, flush=True)
         return 0
     if chosen.target == "freshretail":
@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=float, default=0.3, help="of freshretail: share hidden")
     parser.add_argument("--seed", type=int, default=1024, help="of freshretail: what is hidden")
     parser.add_argument(
-        "--split", choices=demand_recovery.SPLIT, help="of freshretail: even or odd stores; all"
+        "--split", choices=demand_recovery.SPLIT, help="of both: even or odd stores; all"
     )
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")

@@ -238,6 +238,11 @@ def hour_profiles(sale: Hours, seen: Hidden) -> Float[np.ndarray, "S 16"]:
     return profile
 
 
+def log_price(discount: Float[np.ndarray, "S 90"]) -> Float[np.ndarray, "S 90"]:
+    """Return the log of the price, relative to the full one; zero stands for no price at all."""
+    return np.log(np.where(discount > 0.0, np.clip(discount, 0.1, 1.0), 1.0))
+
+
 def recover(
     series: Series, hidden: Hidden
 ) -> tuple[Hours, tuple[Float[np.ndarray, "S 90"], Float[np.ndarray, "S 90"]]]:
@@ -260,7 +265,7 @@ def recover(
         "sale": sold[known].ravel(),
         "share": np.where(seen[known].all(-1), 1.0, share).ravel(),
         "ran_out": own.stockout.any(-1).astype(float).ravel(),
-        "discount": np.log(np.maximum(own.discount, 0.1)).ravel(),
+        "discount": log_price(own.discount).ravel(),
         "holiday": np.tile(own.holiday.max(0), len(own.product)),
     }
     model = MOCGP(likelihood="tweedie").fit(
@@ -336,52 +341,92 @@ def run(
 
 
 def largest(files: Sequence[Path], count: int) -> Series:
-    """Return the series of largest volume of all files, largest first."""
-    parts = []
-    for file in files:
-        part = load([file])
-        volume = part.sale.sum((1, 2)) + part.closed.sum(1)
-        parts.append(part[np.argsort(-volume)[:count]])
-    every = Series(*map(np.concatenate, zip(*parts, strict=True)))
-    volume = every.sale.sum((1, 2)) + every.closed.sum(1)
-    return every[np.argsort(-volume, kind="stable")[:count]]
+    """Return the series of largest volume in the days of training, largest first."""
+
+    def top(series: Series) -> Series:
+        past = slice(0, TRAINING_DAYS)
+        volume = series.sale[:, past].sum((1, 2)) + series.closed[:, past].sum(1)
+        return series[np.argsort(-volume, kind="stable")[:count]]
+
+    parts = [top(load([file])) for file in files]
+    return top(Series(*map(np.concatenate, zip(*parts, strict=True))))
+
+
+def availability(group: Series, days: slice) -> Float[np.ndarray, "S 90"]:
+    """Return the share of each day's demand that could be served, by what is known of some days.
+
+    Hours are weighted by their profiles. An hour that is flagged counts, too, as sales in such
+    hours say: a shelf is rarely empty for all of its first and last one.
+    """
+    seen, sale = ~group.stockout, group.sale[:, days]
+    profile = hour_profiles(sale, seen[:, days])[:, None]
+    open_share = (seen * profile).sum(-1)
+    sold = np.where(seen[:, days], sale, 0.0).sum((1, 2))
+    level = sold / np.maximum(open_share[:, days].sum(1), 1e-9)
+    missed = float(np.sum(level * (1.0 - open_share[:, days]).sum(1)))
+    flagged = float(sale[~seen[:, days]].sum()) / max(missed, 1e-9)
+    share = open_share + min(flagged, 1.0) * (1.0 - open_share)
+    return np.where(seen.all(-1), 1.0, np.clip(share, LEAST_SHARE, 1.0))
+
+
+def thinned(
+    demand: Float[np.ndarray, "K S H"],
+    share: Float[np.ndarray, "S H"],
+    mean: Float[np.ndarray, "S H"],
+    dispersion: Float[np.ndarray, "S H"],
+    power: Float[np.ndarray, "S H"],
+) -> Float[np.ndarray, "K S H"]:
+    """Draw which part of the demand of a day comes in a share of it.
+
+    Demand is a sum of gamma amounts (`Tweedie`), as many as it has typical ones, and each comes in
+    that share with the same probability.
+    """
+    rng, shape = np.random.default_rng(0), (2.0 - power) / (power - 1.0)
+    amount = dispersion * (2.0 - power) * mean ** (power - 1.0)
+    count = np.maximum(np.round(demand / amount), 1.0).astype(int)
+    kept = rng.binomial(count, np.broadcast_to(share, count.shape))
+    part = rng.beta(np.maximum(shape * kept, 1e-9), np.maximum(shape * (count - kept), 1e-9))
+    return demand * np.where(kept == count, 1.0, np.where(kept == 0, 0.0, part))
 
 
 def forecast_group(group: Series) -> tuple[Float[np.ndarray, "K S H"], float]:
-    """Return draws of the sales of some series on the test days, and CPU seconds.
-
-    Draws of the demand of whole days are scaled to the share of the day with the product on the
-    shelf. Hours are weighted by the profile of the training days.
-    """
-    started, past = time.process_time(), slice(0, TRAINING_DAYS)
-    seen = ~group.stockout
-    profile = hour_profiles(group.sale[:, past], seen[:, past])[:, None]
-    share = np.where(seen.all(-1), 1.0, np.clip((seen * profile).sum(-1), LEAST_SHARE, 1.0))
-    sold = group.sale.sum(-1) + group.closed
+    """Return draws of the sales of some series on the test days, and CPU seconds."""
+    started, past, ahead = time.process_time(), slice(0, TRAINING_DAYS), slice(TRAINING_DAYS, DAYS)
+    share, sold = availability(group, past), group.sale.sum(-1) + group.closed
     columns = {
         "series": np.repeat(np.arange(len(sold)), DAYS).reshape(sold.shape),
         "day": group.day,
         "sale": sold,
         "share": share,
         "ran_out": group.stockout.any(-1).astype(float),
+        "discount": log_price(group.discount),
         "holiday": np.broadcast_to(group.holiday.max(0), sold.shape),
     }
     train = {name: column[:, past].ravel() for name, column in columns.items()}
-    test = {name: column[:, TRAINING_DAYS:].ravel() for name, column in columns.items()}
+    test = {name: column[:, ahead].ravel() for name, column in columns.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MOCGP(likelihood="tweedie").fit(
             train, outputs="sale", by="series", time="day", inputs="holiday", exposure="share",
-            own_inputs="ran_out",
+            own_inputs=["ran_out", "discount"],
         )  # fmt: skip
         drawn = np.asarray(model.sample(test, DRAWS, random_state=0)["sale"])
-    drawn = drawn.reshape(DRAWS, *share[:, TRAINING_DAYS:].shape) * share[:, TRAINING_DAYS:]
+        theta = model.predict_distribution(test).parameters().values()
+    shape = share[:, ahead].shape
+    # A row for each series and day, with the parameters of every series.
+    order = np.repeat([model.output_names_.index(str(k)) for k in range(len(sold))], shape[1])
+    own = (parameter[np.arange(len(order)), order].reshape(shape) for parameter in theta)
+    drawn = thinned(drawn.reshape(DRAWS, *shape), share[:, ahead], *own)
     return drawn, time.process_time() - started
 
 
-def forecast(files: Sequence[Path], count: int = 1000, jobs: int | None = None) -> Iterator[str]:
-    """Forecast the series of largest volume; yield lines, the score last."""
+def forecast(
+    files: Sequence[Path], count: int = 1000, jobs: int | None = None, split: str | None = None
+) -> Iterator[str]:
+    """Forecast the series of largest volume, or those of them of one side; yield lines."""
     series, started = largest(files, count), time.time()
+    if split is not None:
+        series = series[series.store % 2 == SPLIT.index(split)]
     groups = [series[start : start + GROUP] for start in range(0, len(series.store), GROUP)]
     results = Parallel(n_jobs=jobs or 1)(delayed(forecast_group)(group) for group in groups)
     draws = np.concatenate([drawn for drawn, _ in results], axis=1)

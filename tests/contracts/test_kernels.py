@@ -13,6 +13,7 @@ from censored_gp.data.inputs import Columns
 from censored_gp.kernels import (
     KERNELS,
     RBF,
+    Brownian,
     Combination,
     Constant,
     Linear,
@@ -27,6 +28,18 @@ from censored_gp.kernels import (
 )
 from support.quick import quick
 
+
+class Wiener:
+    """The covariance of W(x) and W(z): how much of the way from zero they have in common."""
+
+    def __call__(self, X, Z=None):
+        x, z = X[:, None], (X if Z is None else Z)[None]
+        return np.sum(np.minimum(abs(x), abs(z)) * (x * z > 0), axis=2) / 2.5
+
+    def diag(self, X):
+        return np.sum(abs(X), axis=1) / 2.5
+
+
 # Each kernel with its counterpart in scikit-learn, the independent oracle.
 PAIRS = {
     "RBF": (RBF(0.7), sk.RBF(0.7)),
@@ -35,6 +48,7 @@ PAIRS = {
     "Matern52": (Matern52(0.7), sk.Matern(0.7, nu=2.5)),
     "RationalQuadratic": (RationalQuadratic(0.7, 1.3), sk.RationalQuadratic(0.7, alpha=1.3)),
     "Periodic": (Periodic(1.9, 0.8, columns=0), sk.ExpSineSquared(0.8, periodicity=1.9)),
+    "Brownian": (Brownian(2.5), Wiener()),
     "Linear": (Linear(1.0), sk.DotProduct(sigma_0=0.0, sigma_0_bounds="fixed")),
     "Constant": (Constant(2.5), sk.ConstantKernel(2.5)),
     "White": (White(), sk.WhiteKernel(1.0)),

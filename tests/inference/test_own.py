@@ -14,7 +14,7 @@ from censored_gp.inference.result import Task
 from censored_gp.kernels import RBF, White
 from censored_gp.likelihoods import Gaussian
 from censored_gp.model.compilation import float64
-from censored_gp.model.lmc import SLOPE_SPREAD, to_free
+from censored_gp.model.lmc import OWN_SLOPE_SPREAD, SLOPE_SPREAD, to_free
 from censored_gp.model.model import Design
 from censored_gp.model.starting_values import starting_model
 
@@ -75,8 +75,10 @@ def test_slopes_move_the_observations():
     columns = tuple((1 + d,) for d in range(OUTPUTS))
     _, found, _ = settled(task_of(own_inputs=columns), SLOPES)
     _, other, _ = settled(task_of(VALUES - INPUTS[:, 1:] * SLOPES[0, :, 0]))
-    squares = np.mean(INPUTS[:, 1:] ** 2, axis=0)
-    prior = 0.5 * np.sum(squares * SLOPES[0, :, 0] ** 2) / SLOPE_SPREAD**2
+    size = np.sum(INPUTS[:, 1:] ** 4, axis=0) / np.sum(INPUTS[:, 1:] ** 2, axis=0)
+    common = np.sum(INPUTS[:, 1:] ** 4) / np.sum(INPUTS[:, 1:] ** 2)
+    covariance = SLOPE_SPREAD**2 / common + np.diag(OWN_SLOPE_SPREAD**2 / size)
+    prior = 0.5 * SLOPES[0, :, 0] @ np.linalg.solve(covariance, SLOPES[0, :, 0])
     assert found.elbo == pytest.approx(other.elbo - prior, abs=1e-8)
 
 

@@ -14,6 +14,7 @@ from sklearn.gaussian_process import kernels as sk
 from censored_gp.data.inputs import Columns
 from censored_gp.kernels import (
     RBF,
+    Brownian,
     Constant,
     Matern12,
     Matern32,
@@ -152,3 +153,16 @@ def test_the_kernels_of_the_docs_work():
     np.testing.assert_allclose(np.diag(gram), ready.diagonal(X))
     gradient = eqx.filter_jit(eqx.filter_grad(lambda k: jnp.sum(k(X, X))))(ready)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
+
+
+def test_a_brownian_level_stays_where_it_was_last_seen_and_becomes_less_certain():
+    kernel, seen, ahead = (
+        Brownian(5.0),
+        np.linspace(-3.0, 3.0, 8)[:, None],
+        np.array([[4.0], [9.0]]),
+    )
+    gram, cross = np.asarray(kernel(seen, seen)), np.asarray(kernel(ahead, seen))
+    weights = np.linalg.solve(gram, cross.T).T
+    np.testing.assert_allclose(weights, np.tile(np.eye(8)[-1], (2, 1)), atol=1e-9)
+    left = np.asarray(kernel.diagonal(ahead)) - np.sum(weights * cross, axis=1)
+    np.testing.assert_allclose(left, (ahead[:, 0] - 3.0) / 5.0)

@@ -41,7 +41,7 @@ from censored_gp.likelihoods.quadrature import grid
 from censored_gp.likelihoods.special.elementary import safe_sqrt
 from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, slices
 from censored_gp.model.inducing import InducingInputs
-from censored_gp.model.lmc import LMC, SLOPE_SPREAD
+from censored_gp.model.lmc import LMC, slope_precision
 
 NO_VARIANCE = 1e-20
 """A latent variance not above this counts as zero, as its derivative would be lost in rounding."""
@@ -350,13 +350,17 @@ class RoleState:
             self.d_nugget = np.zeros_like(self.nugget)
             self.nugget_information = np.zeros_like(self.nugget)
         if free.slopes is not None:
-            size, squares = np.asarray(free.slopes.size), np.zeros(np.shape(free.slopes.size))
+            size = np.asarray(free.slopes.size)
+            squares, fourths = np.zeros((2, *size.shape))
             for rows in stretches:
-                squares += np.sum(free.slopes.inputs(self.inputs[rows]) ** 2, axis=0)
-            prior = squares / (len(self.inputs) * SLOPE_SPREAD**2)
-            self.divergence += 0.5 * float(np.sum(prior * size**2))
-            self.d_slopes = -prior * size
-            self.slope_information = prior[..., None] * np.eye(size.shape[2])
+                square = free.slopes.inputs(self.inputs[rows]) ** 2
+                squares, fourths = squares + square.sum(axis=0), fourths + (square**2).sum(axis=0)
+            prior = slope_precision(squares, fourths)
+            pulled = np.einsum("bkde,bek->bdk", prior, size)
+            self.divergence += 0.5 * float(np.sum(size * pulled))
+            self.d_slopes = -pulled
+            each = np.eye(size.shape[2])
+            self.slope_information = np.einsum("bkde,kl->bdkel", prior, each)
         for rows in stretches:
             for b, block in enumerate(self.blocks):
                 block.add(*self._sites(b, rows)[1].shifted(self._offset(b, rows)), rows)
@@ -406,7 +410,9 @@ class RoleState:
             if self.free.slopes is not None:
                 x = self.free.slopes.inputs(self.inputs[rows])[:, b]
                 self.d_slopes[b] += np.einsum("nd,ndk->dk", residual, x)
-                self.slope_information[b] += np.einsum("nd,ndk,ndl->dkl", precision, x, x)
+                d = np.arange(x.shape[1])
+                own_information = np.einsum("nd,ndk,ndl->dkl", precision, x, x)
+                self.slope_information[b, d, :, d] += own_information
             if self.free.nugget is not None:
                 slope, information = own.sites_of_f.nugget_slope(own.f)
                 index, size = self.lookups[-1].index[rows], self.nugget.shape[1]

@@ -90,9 +90,9 @@ def fisher_information(free: Roles, evaluation: Evaluation) -> Information:
                 found.append(
                     (places[role].nugget.size[b, d], rows @ state.bumps * np.outer(size, size))
                 )
-        if (slopes := free[role].slopes) is not None:
-            for b, d in np.ndindex(slopes.size.shape[:2]):
-                found.append((places[role].slopes.size[b, d], state.slope_information[b, d]))
+        if free[role].slopes is not None:
+            for at, matrix in zip(places[role].slopes.size, state.slope_information, strict=True):
+                found.append((at.ravel(), matrix.reshape(at.size, at.size)))
         for b, block in enumerate(state.blocks):
             place = jax.tree.map(lambda at, b=b: at[b], places[role])
             many = len(block.mean) > MOST_BY_OUTPUT or bool(block.own)

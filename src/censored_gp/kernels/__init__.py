@@ -19,7 +19,7 @@ from censored_gp.kernels.base import (
     distinct_rows,
     hyperparameter,
 )
-from censored_gp.kernels.others import Constant, Linear, Periodic, White
+from censored_gp.kernels.others import Brownian, Constant, Linear, Periodic, White
 from censored_gp.kernels.stationary import (
     RBF,
     Matern12,
@@ -32,6 +32,7 @@ from censored_gp.kernels.stationary import (
 __all__ = [
     "KERNELS",
     "RBF",
+    "Brownian",
     "Combination",
     "Constant",
     "Kernel",

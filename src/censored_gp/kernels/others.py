@@ -1,4 +1,4 @@
-"""Kernels that are not functions of a distance: periodic, linear, constant and white."""
+"""Kernels that are not functions of a distance: periodic, linear, Brownian, constant, white."""
 
 from __future__ import annotations
 
@@ -81,6 +81,30 @@ class Linear(Kernel):
     def starting_values(self, X: Float[np.ndarray, "N K"]) -> dict[str, np.ndarray]:
         """The root mean square of the inputs: variance one on average."""
         size = np.sqrt(np.mean(np.square(X), axis=0) * X.shape[1])
+        return {"scale": per_column(np.where(size > 0.0, size, 1.0))}
+
+
+class Brownian(Kernel):
+    """k = Σ_c (|x_c| + |z_c| - |x_c - z_c|) / (2 scale_c): a level that walks at random.
+
+    It starts at zero, the middle of centred inputs, and its variance grows by one with every
+    `scale` on either side. Beyond the data it stays where it was last seen, as it has no mean to
+    return to, and becomes ever less certain.
+
+    >>> print(Brownian(2.0)([[1.0]], [[-1.0], [1.0], [4.0]]))
+    [[0.  0.5 0.5]]
+    """
+
+    scale: Any = hyperparameter(None, in_input_units=True)
+
+    def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
+        """Σ_c (|x_c| + |z_c| - |x_c - z_c|) / (2 scale_c)."""
+        x, z = self.own(x), self.own(z)
+        return jnp.sum((jnp.abs(x) + jnp.abs(z) - jnp.abs(x - z)) / (2.0 * self.scale))
+
+    def starting_values(self, X: Float[np.ndarray, "N K"]) -> dict[str, np.ndarray]:
+        """The mean distance from the middle: variance one on average."""
+        size = np.mean(np.abs(X), axis=0) * X.shape[1]
         return {"scale": per_column(np.where(size > 0.0, size, 1.0))}
 
 

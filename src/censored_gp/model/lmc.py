@@ -37,7 +37,9 @@ from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, solve_lower
 
 SLOPE_SPREAD = 1.0
-"""Prior deviation of what an output's own input adds to its latent value."""
+"""Prior deviation of what inputs of outputs' own add to all latent values alike."""
+OWN_SLOPE_SPREAD = 0.5
+"""Prior deviation of what an output's own input adds to its latent value besides."""
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
 
 
@@ -79,7 +81,8 @@ class Nugget(eqx.Module):
 class Slopes(eqx.Module):
     """Effects s_{d,k} x_{c(d,k)} of inputs that each output has of its own: the k-th of output d.
 
-    They have the prior N(0, `SLOPE_SPREAD`^2 / mean of x^2) and are fitted like the means.
+    They are fitted like the means. Those of one input are alike a priori (`slope_precision`): what
+    a lower price does to most products it does to one whose price has never changed.
 
     Attributes
     ----------
@@ -93,6 +96,26 @@ class Slopes(eqx.Module):
     def inputs(self, rows: Inputs) -> Float[AnyArray, "N B D K"]:
         """Return the inputs of each output."""
         return rows[:, np.reshape(self.columns, np.shape(self.size))]
+
+
+def slope_precision(
+    squares: Float[np.ndarray, "B D K"], fourths: Float[np.ndarray, "B D K"]
+) -> Float[np.ndarray, "B K D D"]:
+    """Return the prior precision of the slopes of each input, from sums of x^2 and of x^4.
+
+    A slope is a common one and the output's own. The size of an input is that of its large values,
+    s^2 = sum x^4 / sum x^2, so that a flag which is rare is not a small one.
+    """
+    squares, fourths = (np.moveaxis(a, 2, 1) for a in (squares, fourths))
+    total = squares.sum(axis=2, keepdims=True)
+    common = np.where(total > 0.0, fourths.sum(axis=2, keepdims=True), 1.0)
+    common = common / np.where(total > 0.0, total, 1.0)
+    seen = squares > 0.0
+    own = np.where(seen, fourths / np.where(seen, squares, 1.0), common)
+    covariance = SLOPE_SPREAD**2 / common[..., None] + np.eye(squares.shape[2]) * (
+        OWN_SLOPE_SPREAD**2 / own[..., None]
+    )
+    return np.linalg.inv(covariance)
 
 
 class LMC(eqx.Module):

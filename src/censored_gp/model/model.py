@@ -42,7 +42,7 @@ Latent = dict[str, Any]
 MOST_LATENT = 3
 """A kernel has at most this many latent functions of up to ten outputs, where no rank was chosen;
 one more of up to a hundred, and so on."""
-MOST_OWN = 12
+MOST_OWN = 16
 """A function that each output has of its own has at most this many inducing inputs."""
 MARGIN = 100.0
 """Half the lengthscales leave out at least this many times the variance, even for Matern 5/2."""

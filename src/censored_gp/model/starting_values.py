@@ -4,7 +4,7 @@ They decide more than the likelihood does. A time column gets a periodic kernel 
 its spacing resolves and its span repeats (day, week, year) and a slow kernel; every other column
 gets a smooth kernel of its own. Inputs without a time get one smooth kernel over all columns. Roles
 other than means get the simpler half of this. A fit may add one more kernel of time to the means
-(see `inference.model_search`).
+(see `inference.model_search`). Many outputs at few times are a panel, whose levels walk at random.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxtyping import Float
 from censored_gp.data.errors import listed
 from censored_gp.data.inputs import Columns, spacing
 from censored_gp.kernels.base import Kernel
-from censored_gp.kernels.others import Periodic, White
+from censored_gp.kernels.others import Brownian, Periodic, White
 from censored_gp.kernels.stationary import RBF
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import Rows
@@ -51,8 +51,8 @@ FASTER = 4
 """A fast kernel is worth a try where the slow one is at least this many times as long."""
 FEW_OUTPUTS = 4
 """Up to this many outputs can have latent functions of their own by the rank of the mixing."""
-MOST_TIMES = 256
-"""Effects of each time, which outputs share, are tried up to this many times."""
+MOST_TIMES = 400
+"""Outputs are a panel up to this many times, such as the days of a year."""
 MOST_BUMPS = 8
 """The nugget of a mean has at most this many bumps over its cycle."""
 LEAST_BUMPS = 3
@@ -292,19 +292,27 @@ def design_for(
 
 
 def _panel(design: Design, columns: Columns, inputs: Rows) -> Design | None:
-    """Return the design in which each output has a slow function of its own.
+    """Return the design of a panel: functions that outputs share, and of time each output's own.
 
-    What outputs share has rank one; at each time there is a shared effect of that time alone.
+    Levels walk at random, so that a forecast stays where they were last seen. At each time there is
+    a shared effect of that time alone.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
-    every = enumerate(design.kernels["mean"])
-    slow = [q for q, k in every if isinstance(k, RBF) and k.columns[0] in times]
-    if not slow or len(np.unique(inputs[:, times[0]])) > MOST_TIMES:
+    if not times or len(np.unique(inputs[:, times[0]])) > MOST_TIMES:
         return None
-    day = White(columns=times[0]).resolve(columns).fill_lengthscales(inputs)
-    kernels = design.kernels | {"mean": (*design.kernels["mean"], day)}
-    ranks = {"mean": [1] * len(kernels["mean"])}
-    return dataclasses.replace(design, kernels=kernels, rank=ranks, own=tuple(slow))
+    kernels: list[Kernel] = []
+    own: list[int] = []
+    for kernel in design.kernels["mean"]:
+        of_time = isinstance(kernel, RBF | Periodic) and kernel.columns[0] in times
+        slow = of_time and isinstance(kernel, RBF)
+        shared = Brownian(columns=kernel.columns).fill_lengthscales(inputs) if slow else kernel
+        own += [len(kernels) + 1] if of_time else []
+        kernels += [shared, shared] if of_time else [shared]
+    if not own:
+        return None
+    kernels.append(White(columns=times[0]).resolve(columns))
+    every = design.kernels | {"mean": tuple(kernels)}
+    return dataclasses.replace(design, kernels=every, rank={"mean": 1}, own=tuple(own))
 
 
 def with_kernels(design: Design, kernels: Mapping[str, tuple[Kernel, ...]]) -> Design | None:
