@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=float, default=0.3, help="of freshretail: share hidden")
     parser.add_argument("--seed", type=int, default=1024, help="of freshretail: what is hidden")
     parser.add_argument(
-        "--split", choices=demand_recovery.SPLIT, help="of both: even or odd stores; all"
+        "--split", choices=demand_recovery.SPLIT, help="of freshretail: even or odd stores; all"
     )
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")

@@ -390,9 +390,17 @@ def thinned(
 
 
 def forecast_group(group: Series) -> tuple[Float[np.ndarray, "K S H"], float]:
-    """Return draws of the sales of some series on the test days, and CPU seconds."""
+    """Return draws of the sales of some series on the test days, and CPU seconds.
+
+    Series of which no sale was seen are forecast to have none.
+    """
     started, past, ahead = time.process_time(), slice(0, TRAINING_DAYS), slice(TRAINING_DAYS, DAYS)
-    share, sold = availability(group, past), group.sale.sum(-1) + group.closed
+    sold = group.sale.sum(-1) + group.closed
+    found, known = np.zeros((DRAWS, len(sold), DAYS - TRAINING_DAYS)), sold[:, past].any(1)
+    if not known.any():
+        return found, 0.0
+    group, sold = group[known], sold[known]
+    share = availability(group, past)
     columns = {
         "series": np.repeat(np.arange(len(sold)), DAYS).reshape(sold.shape),
         "day": group.day,
@@ -416,34 +424,37 @@ def forecast_group(group: Series) -> tuple[Float[np.ndarray, "K S H"], float]:
     # A row for each series and day, with the parameters of every series.
     order = np.repeat([model.output_names_.index(str(k)) for k in range(len(sold))], shape[1])
     own = (parameter[np.arange(len(order)), order].reshape(shape) for parameter in theta)
-    drawn = thinned(drawn.reshape(DRAWS, *shape), share[:, ahead], *own)
-    return drawn, time.process_time() - started
+    found[:, known] = thinned(drawn.reshape(DRAWS, *shape), share[:, ahead], *own)
+    return found, time.process_time() - started
 
 
-def forecast(
-    files: Sequence[Path], count: int = 1000, jobs: int | None = None, split: str | None = None
-) -> Iterator[str]:
-    """Forecast the series of largest volume, or those of them of one side; yield lines."""
+def forecast(files: Sequence[Path], count: int = 1000, jobs: int | None = None) -> Iterator[str]:
+    """Forecast the series of largest volume; yield lines, the score last."""
     series, started = largest(files, count), time.time()
-    if split is not None:
-        series = series[series.store % 2 == SPLIT.index(split)]
-    groups = [series[start : start + GROUP] for start in range(0, len(series.store), GROUP)]
+    count = len(series.store)
+    groups = [series[own] for own in np.array_split(np.arange(count), -(-count // GROUP))]
     results = Parallel(n_jobs=jobs or 1)(delayed(forecast_group)(group) for group in groups)
     draws = np.concatenate([drawn for drawn, _ in results], axis=1)
     sold = series.sale.sum(-1) + series.closed
     truth, last = sold[:, TRAINING_DAYS:], sold[:, TRAINING_DAYS - 7 : TRAINING_DAYS]
-    naive = float(np.mean(np.abs(np.tile(last, 2) - truth)))
+    naive = np.abs(np.tile(last, 2) - truth)
     ordered = np.sort(draws, axis=0)
     # E|X - X'| of K draws, from their order.
     rank = (2 * np.arange(1, DRAWS + 1) - DRAWS - 1)[:, None, None]
     apart = 2.0 * np.sum(rank * ordered, axis=0) / DRAWS**2
-    crps = float(np.mean(np.mean(np.abs(draws - truth), axis=0) - 0.5 * apart))
-    yield f"{len(series.store)} series, {sum(s for _, s in results):.0f} CPU seconds"
+    crps = np.mean(np.abs(draws - truth), axis=0) - 0.5 * apart
+    ends = np.quantile(draws, (0.03, 0.25, 0.75, 0.97), axis=0)
+    held94, held50 = ((ends[k] <= truth) & (truth <= ends[-1 - k]) for k in (0, 1))
+
+    def scores(own: Any) -> str:
+        ratio = crps[own].sum() / naive[own].sum()
+        return f"ratio {ratio:.3f} held94 {held94[own].mean():.2f} held50 {held50[own].mean():.2f}"
+
+    yield f"{count} series, {sum(s for _, s in results):.0f} CPU seconds"
     yield "published (numpyro_forecast): CRPS 1.2159, seasonal naive 2.3872, ratio 0.509"
-    held = []
-    for level in (0.94, 0.5):
-        low, high = np.quantile(draws, (0.5 - level / 2, 0.5 + level / 2), axis=0)
-        held.append(float(np.mean((low <= truth) & (truth <= high))))
-    yield f"CRPS {crps:.4f}, seasonal naive {naive:.4f}"
-    scores = f"ratio {crps / naive:.3f} held94 {held[0]:.2f} held50 {held[1]:.2f}"
-    yield f"{scores} seconds {time.time() - started:.0f}"
+    for remainder, side in enumerate(SPLIT):
+        own = series.store % 2 == remainder
+        if own.any():
+            yield f"{side} stores, {own.sum()} series: {scores(own)}"
+    yield f"CRPS {crps.mean():.4f}, seasonal naive {naive.mean():.4f}"
+    yield f"{scores(slice(None))} seconds {time.time() - started:.0f}"
