@@ -355,7 +355,7 @@ class RoleState:
             for rows in stretches:
                 square = free.slopes.inputs(self.inputs[rows]) ** 2
                 squares, fourths = squares + square.sum(axis=0), fourths + (square**2).sum(axis=0)
-            prior = slope_precision(squares, fourths)
+            prior = slope_precision(np.asarray(squares), np.asarray(fourths))
             pulled = np.einsum("bkde,bek->bdk", prior, size)
             self.divergence += 0.5 * float(np.sum(size * pulled))
             self.d_slopes = -pulled
