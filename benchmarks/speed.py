@@ -12,7 +12,6 @@ import time
 import warnings
 
 from censored_gp import HMOCGP, MOCGP
-from censored_gp.inference.natural import NaturalSettings
 from reproduction.models import paper_kernels
 from reproduction.protocol import new_york
 
@@ -39,7 +38,7 @@ def steps() -> None:
             if family == "poisson" and build is HMOCGP:
                 continue
             short, _ = fitted(build(likelihood=family, max_iterations=STEPS))
-            patient = NaturalSettings(max_iterations=10 * STEPS, tolerance=1e-4)
+            patient = {"max_iterations": 10 * STEPS, "tolerance": 1e-4}
             long, _ = fitted(build(likelihood=family, engine_settings=patient))
             found = short.report_
             gap = long.elbo_ - short.elbo_

@@ -20,9 +20,6 @@ import censored_gp
 from censored_gp import CensoredGP, kernels, likelihoods, load
 from censored_gp.data import layout as frames
 from censored_gp.estimator import persistence as files
-from censored_gp.estimator.settings import engine_settings
-from censored_gp.inference.natural import NaturalSettings
-from censored_gp.inference.nuts import NutsSettings
 from censored_gp.inference.posterior import DrawnPosterior
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Gaussian, links
@@ -256,17 +253,6 @@ def test_no_class_takes_the_name_of_one_of_the_package(model, tmp_path):
         with_settings(model, kernels=rival(2.0)).save(tmp_path / "own.cgp")
     assert not list(tmp_path.iterdir())
     assert type(roundtrip(RBF(1.0))) is RBF
-
-
-def test_settings_of_an_engine_come_back_as_a_dict(model, tmp_path):
-    for engine, given, expected in (
-        ("natural", NaturalSettings(tolerance=0.5), {"tolerance": 0.5}),
-        ("nuts", NutsSettings(natural=NaturalSettings(9)), {"natural": {"max_iterations": 9}}),
-    ):
-        other = with_settings(model, engine=engine, engine_settings=given)
-        loaded = load(other.save(tmp_path / "m"))
-        assert loaded.engine_settings == expected
-        assert engine_settings(engine, expected, None, 1) == engine_settings(engine, given, None, 1)
 
 
 @pytest.mark.parametrize("kind", [censored_gp.HMOCGP, censored_gp.NCGP])

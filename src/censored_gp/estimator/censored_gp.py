@@ -82,7 +82,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     max_iterations : int or None
         Steps of the engine at most; None: the engine's own default. Of "nuts" these are the steps
         that find the hyper-parameters: `{"draws": 500, "warmup": 300}` are engine settings.
-    engine_settings : dict, settings of the engine (such as SVISettings), or None
+    engine_settings : dict or None
         Further settings of the engine, such as `{"validation": (X, y)}` for "svi". What is said
         here goes before `max_iterations` and `random_state`.
     inducing_tolerance : float

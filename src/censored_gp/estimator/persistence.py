@@ -33,7 +33,6 @@ from censored_gp.data.inputs import Columns
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import Table
-from censored_gp.estimator.settings import changed_settings
 from censored_gp.estimator.training import TrainingData
 from censored_gp.inference.arrow import Chain
 from censored_gp.inference.posterior import DrawnPosterior, MixedPosterior, Posterior
@@ -79,8 +78,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     state = {name: value for name, value in vars(model).items() if _is_state(kind, name)}
     if callable(state.get("progress")):
         state["progress"] = False
-    if dataclasses.is_dataclass(state["engine_settings"]):
-        state["engine_settings"] = changed_settings(state["engine_settings"])
     encoded = {name: _encode(value, name, arrays) for name, value in state.items()}
     content = json.dumps({"class": kind.__name__, "state": encoded})
     header = {

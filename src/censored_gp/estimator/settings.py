@@ -74,13 +74,10 @@ def engine_settings(
         raise ValueError(f"`max_iterations` is no setting of the engine {engine!r}.")
     if kind is None:
         return given
-    if not isinstance(given, (Mapping, kind, type(None))):
-        raise ValueError(
-            f"`engine_settings` must be a dict, a {kind.__name__} or None, got {given!r}."
-        )
-    chosen = changed_settings(given) if isinstance(given, kind) else dict(given or {})
-    # An object has a seed, if only by default; without a random_state it is kept.
-    if "seed" in names and (random_state is not None or not isinstance(given, kind)):
+    if not isinstance(given, Mapping | None):
+        raise ValueError(f"`engine_settings` must be a dict or None, got {given!r}.")
+    chosen = dict(given or {})
+    if "seed" in names:
         chosen.setdefault("seed", int(check_random_state(random_state).randint(2**31 - 1)))
     if max_iterations is not None and "max_iterations" in names:
         chosen.setdefault("max_iterations", max_iterations)
@@ -88,18 +85,6 @@ def engine_settings(
         # A sampler takes its hyper-parameters from this engine, whose steps can be limited.
         chosen["natural"] = {"max_iterations": max_iterations, **(chosen.get("natural") or {})}
     return _build(kind, chosen)
-
-
-def changed_settings(settings: Any) -> dict[str, Any]:
-    """Return the settings of an engine that differ from their defaults, as a dict."""
-    found = {}
-    for field in dataclasses.fields(settings):
-        value = getattr(settings, field.name)
-        if dataclasses.is_dataclass(value):
-            found[field.name] = changed_settings(value)
-        elif type(value) is not type(field.default) or value != field.default:
-            found[field.name] = value
-    return found
 
 
 def _build(kind: Any, chosen: dict[str, Any]) -> Any:
