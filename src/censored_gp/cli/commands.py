@@ -179,8 +179,7 @@ def predict(
     new = new.select(new.names)
     for rows in fitting.in_parts(len(new)):
         some = new.rows(rows)
-        with fitting.located(some):
-            answers = (model.predict(some), *model.interval(some, probability))
+        answers = (model.predict(some), *model.interval(some, probability))
         yield _with_keys(model, answers, some.arrow)
 
 
@@ -294,8 +293,7 @@ def forecast(
     if future is None:
         return model.forecast(periods, until=until, probability=probability)
     known = fitting.read_new(fitting.table_file(future, given), model, given, partial=True)
-    with fitting.located(known):
-        return model.forecast(periods, until=until, inputs=known, probability=probability)
+    return model.forecast(periods, until=until, inputs=known, probability=probability)
 
 
 @command(
@@ -333,8 +331,7 @@ def required_supply(
     new = fitting.training_inputs(model)
     if future is not None:
         new = fitting.read_new(fitting.table_file(future, given), model, given)
-    with fitting.located(new):
-        return model.required_supply(new, probability, window, samples)
+    return model.required_supply(new, probability, window, samples)
 
 
 @command("correlations", "censored-gp correlations --load bikes.cgp")
@@ -420,16 +417,15 @@ def compare(
         settings.pop(name, None)
     seed = settings.pop("random_state")
     say(f"Fitting {len(presets) * len(families)} models {folds + 1} times each ...")
-    with fitting.located(table):
-        return compare_models(
-            X=table,
-            models=presets,
-            likelihoods=families,
-            folds=folds,
-            random_state=seed if isinstance(seed, int) else 0,
-            settings=settings,
-            **arguments,
-        )
+    return compare_models(
+        X=table,
+        models=presets,
+        likelihoods=families,
+        folds=folds,
+        random_state=seed if isinstance(seed, int) else 0,
+        settings=settings,
+        **arguments,
+    )
 
 
 @command(

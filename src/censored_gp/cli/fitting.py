@@ -126,8 +126,7 @@ def _fit(model: Any, table: Table, arguments: dict[str, Any], given: FitOptions)
     """Fit a model. The best so far of an interrupted fit is saved beside `--save`."""
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
     try:
-        with located(table):
-            model.set_params(progress=True).fit(table, **arguments)
+        model.set_params(progress=True).fit(table, **arguments)
         if model.report_.status == "interrupted":
             raise KeyboardInterrupt
     except KeyboardInterrupt:

@@ -308,11 +308,13 @@ def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[st
 
 
 @contextlib.contextmanager
-def located(table: Table) -> Iterator[None]:
+def located(table: Any) -> Iterator[None]:
     """Name the file and the line in errors about a row of a table that came from a file."""
     try:
         yield
     except DataError as error:
+        if not isinstance(table, Table):
+            raise
         raise table.locate(error) from error
 
 

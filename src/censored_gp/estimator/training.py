@@ -399,7 +399,8 @@ def validated_inputs(
             estimator, cast(Any, X), reset=columns is None, skip_check_array=named, dtype=None,
             ensure_all_finite=False, ensure_2d=not flat_times, ensure_min_samples=0,
         )  # fmt: skip
-    matrix, known = read_inputs(X, columns)
+    with layouts.located(X):
+        matrix, known = read_inputs(X, columns)
     if columns is None and (flat_times or not plain):
         names = np.array(list(known.groups), dtype=object)
         vars(estimator).pop("feature_names_in_", None)

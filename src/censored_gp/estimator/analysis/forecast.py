@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from censored_gp.data import time as clock
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_kind
-from censored_gp.data.layout import HOLIDAY
+from censored_gp.data.layout import HOLIDAY, located
 from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
@@ -42,7 +42,8 @@ def forecast(
     c, name = time_column(model)
     past = columns.values(columns.names[c], training.inputs)
     wall, instants = clock.times_ahead(past, periods, until, columns.zones[c])
-    matrix = known_inputs(inputs, columns, name, wall, instants)
+    with located(inputs):
+        matrix = known_inputs(inputs, columns, name, wall, instants)
     for column, origin in enumerate(columns.origin):
         if isinstance(origin, np.datetime64):
             matrix[:, column] = hours_since(wall, origin)
