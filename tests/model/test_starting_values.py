@@ -8,7 +8,7 @@ import pytest
 from censored_gp import CGP, CensoredGP
 from censored_gp.data.inputs import read_inputs
 from censored_gp.estimator.analysis import compare, diagnose
-from censored_gp.kernels import RBF, Periodic
+from censored_gp.kernels import RBF, Brownian, Periodic, White
 from censored_gp.likelihoods import Exponential, Gaussian, Parameter, Poisson
 from censored_gp.model.inducing import KNOTS_A_LENGTH
 from censored_gp.model.model import Cycle, Design
@@ -243,6 +243,22 @@ def test_other_engines_have_no_nugget(engine):
     inputs, columns = read_inputs(hours(24 * 5))
     settings = vars(CGP("poisson", engine=engine))
     assert design_for(settings, (Poisson(),), columns, inputs).nugget is None
+
+
+@pytest.mark.parametrize(
+    ("step", "outputs", "panel"), [(24, 6, True), (168, 6, True), (1, 6, False), (24, 4, False)]
+)
+def test_levels_of_a_panel_of_days_walk_together_and_each_by_itself(step, outputs, panel):
+    inputs, columns = read_inputs(hours(90, step))
+    design = design_for(vars(CensoredGP()), (Gaussian(),) * outputs, columns, inputs)
+    kernels, model = design.kernels["mean"], starting_model(design, np.ones((90, outputs)))
+    walks = [q for q, kernel in enumerate(kernels) if isinstance(kernel, Brownian)]
+    assert [q in design.own for q in walks] == ([False, True] if panel else [])
+    assert model.priors["mean"].own == design.own
+    if panel:
+        # What is each output's own is a copy of what they share.
+        assert all(type(kernels[q]) is type(kernels[q - 1]) for q in design.own)
+        assert isinstance(kernels[-1], White)
 
 
 class OnlyScale(Exponential):

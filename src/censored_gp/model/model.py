@@ -75,8 +75,6 @@ class Design:
         Kernels of the means of which each output has a function of its own.
     own_inputs
         Columns of the inputs that each output has of its own, as many for every output.
-    panel
-        A design with such functions, to be tried as well.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -86,7 +84,6 @@ class Design:
     nugget: Cycle | None = None
     own: tuple[int, ...] = ()
     own_inputs: tuple[tuple[int, ...], ...] = ()
-    panel: Design | None = None
 
     def is_coupled(self, role: str) -> bool:
         """Whether the outputs of a role share latent functions."""

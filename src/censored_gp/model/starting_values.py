@@ -4,7 +4,7 @@ They decide more than the likelihood does. A time column gets a periodic kernel 
 its spacing resolves and its span repeats (day, week, year) and a slow kernel; every other column
 gets a smooth kernel of its own. Inputs without a time get one smooth kernel over all columns. Roles
 other than means get the simpler half of this. A fit may add one more kernel of time to the means
-(see `inference.model_search`). Many outputs at few times are a panel, whose levels walk at random.
+(see `inference.model_search`). Many outputs on some days are a panel, whose levels walk at random.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FASTER = 4
 FEW_OUTPUTS = 4
 """Up to this many outputs can have latent functions of their own by the rank of the mixing."""
 MOST_TIMES = 400
-"""Outputs are a panel up to this many times, such as the days of a year."""
+"""Outputs are a panel at up to this many days, or longer periods."""
 MOST_BUMPS = 8
 """The nugget of a mean has at most this many bumps over its cycle."""
 LEAST_BUMPS = 3
@@ -184,20 +184,16 @@ def starting_model(design: Design, values: Table) -> Model:
 
 
 def starting_models(design: Design, values: Table) -> list[Model]:
-    """Return the starting model, preceded by simpler ones of which the evidence may prefer one.
+    """Return the starting model, preceded by a simpler one if the evidence may prefer it.
 
-    These are one of rank one where observed cells are few, as coefficients are point estimates and
-    many of them would follow the noise of few cells; and that of `Design.panel`.
+    That is one of rank one where observed cells are few, as coefficients are point estimates and
+    many of them would follow the noise of few cells.
     """
     model = starting_model(design, values)
     widest = max((a.shape[2] for lmc in model.priors.values() for a in lmc.mixing), default=0)
     enough = np.isfinite(values).sum() >= CELLS_IN_DOUBT * coefficients(model)
     few = design.rank is None and widest >= MOST_LATENT and not enough
-    simpler = [dataclasses.replace(design, rank=1, panel=None)] if few else []
-    simpler += [] if design.panel is None else [design.panel]
-    # With functions of their own, outputs have no need for many shared ones.
-    last = [] if few and design.panel is not None else [model]
-    return [*(starting_model(each, values) for each in simpler), *last]
+    return [starting_model(dataclasses.replace(design, rank=1), values), model] if few else [model]
 
 
 def coefficients(model: Model) -> int:
@@ -288,18 +284,21 @@ def design_for(
     design = Design(likelihoods, kernels, settings["coupled"], ranks, nugget, (), own_inputs)
     if not (alone and several and ranks is None and design.is_coupled("mean")):
         return design
-    return dataclasses.replace(design, panel=_panel(design, columns, inputs))
+    return _panel(design, columns, inputs)
 
 
-def _panel(design: Design, columns: Columns, inputs: Rows) -> Design | None:
-    """Return the design of a panel: functions that outputs share, and of time each output's own.
+def _panel(design: Design, columns: Columns, inputs: Rows) -> Design:
+    """Return the design of a panel of days, months or the like, or the one that is given.
 
-    Levels walk at random, so that a forecast stays where they were last seen. At each time there is
-    a shared effect of that time alone.
+    Outputs share functions, and of time each has its own as well. Levels walk at random, so that a
+    forecast stays where they were last seen. At each time there is a shared effect of that time
+    alone.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
-    if not times or len(np.unique(inputs[:, times[0]])) > MOST_TIMES:
-        return None
+    hours = inputs[:, times[0]] if times else np.zeros(0)
+    few = 0 < len(np.unique(hours)) <= MOST_TIMES
+    if not few or spacing(hours) < HOURS["day"]:
+        return design
     kernels: list[Kernel] = []
     own: list[int] = []
     for kernel in design.kernels["mean"]:
@@ -309,7 +308,7 @@ def _panel(design: Design, columns: Columns, inputs: Rows) -> Design | None:
         own += [len(kernels) + 1] if of_time else []
         kernels += [shared, shared] if of_time else [shared]
     if not own:
-        return None
+        return design
     kernels.append(White(columns=times[0]).resolve(columns))
     every = design.kernels | {"mean": tuple(kernels)}
     return dataclasses.replace(design, kernels=every, rank={"mean": 1}, own=tuple(own))
@@ -324,7 +323,7 @@ def with_kernels(design: Design, kernels: Mapping[str, tuple[Kernel, ...]]) -> D
         if jax.tree.structure(own) != jax.tree.structure(kernels.get(role, ())[: len(own)]):
             return None
     own = {role: kernels[role] for role in design.kernels}
-    return dataclasses.replace(design, kernels=own, panel=None)
+    return dataclasses.replace(design, kernels=own)
 
 
 def kernels_by_role(
