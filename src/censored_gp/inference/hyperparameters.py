@@ -53,9 +53,9 @@ CERTAIN = 1e-6
 MOST_LEVELS = 12
 """The curvature of the levels is a difference of gradients if there are at most so many."""
 MOST_STEPS = 8
-"""Langevin steps of a design point, fewer with more than `WALKED_CELLS` over it."""
-WALKED_CELLS = 4000
-"""With as many observed cells a design point takes one Langevin step, with more none."""
+"""Langevin steps of a design point at most."""
+WALKED_CELLS = 1280
+"""Steps times observed cells are at most this: with more cells a design point takes no step."""
 STEP = 1.3
 """The length of Langevin steps, in deviations, times the sixth root of the dimension."""
 LONGEST_DRIFT = 5.0
