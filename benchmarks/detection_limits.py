@@ -4,14 +4,15 @@
 
 Log-normal and gamma values, whose level depends on an input, are rounded to whole numbers. Readings
 up to the 20, 40 or 60 % quantile are flagged and show that quantile ("<= 6"). The tables of nada2
-are real: their lowest exact readings are hidden in the same way, by a floor at these quantiles. As
-these were detected, they are not below the least limit of the table, and the model is told so:
-values below it are unknown, and none of them is scored.
+are real, and have several limits. It is not known to which of them a reading that was detected was
+subject, so that low readings which are known are those of the better laboratories. Only readings
+above the greatest limit were detected for certain: they are hidden by a floor at these quantiles of
+them, and known to be above that limit. All others are below it, and none of them is scored.
 
 Of the hidden values the table gives the share that lies in the 90 % intervals, of the values before
 rounding (`held`, of simulated ones) and of the readings (`readings held`: a reading counts by the
 share of its step that the interval covers, as it stands for any value in it); the RMSE of the
-imputed values over that of floor/sqrt(2) in their place; and the mean of all values over the true
+imputed values over that of floor/sqrt(2) (or the limit below it) in their place; and the mean of all values over the true
 one: by imputation, floor/sqrt(2), Kaplan-Meier, and regression on order statistics (ROS). The last
 column is the largest difference between imputed values when the same cells of the first simulated
 set are stated as "< 7".
@@ -38,13 +39,12 @@ Vector = Float[np.ndarray, " N"]
 QUANTILES = (0.2, 0.4, 0.6)
 
 TABLES = {
-    "copper": ("CuZn", "Cu", "CuCen", ["Zone"]),
     "zinc": ("CuZn", "Zn", "ZnCen", ["Zone"]),
     "TCE": ("TCE2", "TCECONC", "TCECens", ["Density"]),
     "mercury": ("Brumbaugh", "Hg", "HgCen", ["Length", "PctWetland"]),
     "chromium": ("Gales_Creek", "TCr", "CrND", ["dectime", "discharge"]),
 }
-"""A file of nada2, its output, flags of non-detects, and inputs; others have few exact cells."""
+"""A file of nada2, its output, flags of non-detects, and inputs; in others few are above limits."""
 
 
 def simulate(family: str, rows: int, seed: int) -> tuple[pd.DataFrame, Vector]:
@@ -89,19 +89,21 @@ def figures(
     q: float,
     twice: bool = False,
 ) -> list[float]:
-    """Return the figures of one data set; of the values that are not `known` only a bound is.
+    """Return the figures of one data set; of others than those `known` it holds the upper bound.
 
-    Their bound is in `truth`. With a step, true values are rounded to it.
+    What is known is above that bound. With a step, true values are rounded to it.
     """
     readings = step * np.round(truth / step) if step else truth
     floor = np.quantile(readings[known], q, method="lower")
     hidden = known & (readings <= floor)
     lowest = np.min(readings[known & ~hidden])
+    limit = np.max(truth[~known], initial=0.0)
     fits = []
     for shown in (floor, lowest):
         y = np.where(hidden, shown, readings)
-        least = np.where(hidden & ~known.all(), np.min(truth[~known], initial=np.inf), 0.0)
-        seen = Observations.from_detection_limit(y, nondetect=hidden | ~known, floor=least)
+        seen = Observations.from_detection_limit(
+            y, nondetect=hidden | ~known, floor=np.where(hidden, limit, 0.0)
+        )
         model = CGP(family, random_state=0)
         fits.append(model.fit(X, seen))
         if not (twice and model.observations_.step[0]):
@@ -118,7 +120,7 @@ def figures(
             for end in (*ends, *(np.clip(end, low, high) for end in ends))
         )
         share[hidden] = (d - c) / (b - a)
-    substituted = np.where(hidden, floor / np.sqrt(2), readings)
+    substituted = np.where(hidden, max(floor / np.sqrt(2), limit), readings)
     error, simple = (np.sqrt(np.mean((g - truth)[hidden] ** 2)) for g in (filled, substituted))
     only, y = known, np.where(hidden, floor, readings)
     means = [
@@ -143,7 +145,9 @@ def trials(rows: int, seeds: int) -> Iterator[tuple[str, list[tuple]]]:
         table = pd.read_csv(data_folder() / "nada2" / f"{file}.csv").dropna(
             subset=[output, *inputs]
         )
-        y, known = table[output].to_numpy(float), ~table[flag].astype(bool).to_numpy()
+        y, missed = table[output].to_numpy(float), table[flag].astype(bool).to_numpy()
+        limit = y[missed].max()
+        known, y = ~missed & (y > limit), np.maximum(y, limit)
         for q in QUANTILES:
             yield f"{name}, {q:.0%}", [("log_normal", table[inputs], y, known, 0.0, q)]
 
