@@ -12,10 +12,13 @@ them, and known to be above that limit. All others are below it, and none of the
 Of the hidden values the table gives the share that lies in the 90 % intervals, of the values before
 rounding (`held`, of simulated ones) and of the readings (`readings held`: a reading counts by the
 share of its step that the interval covers, as it stands for any value in it); the RMSE of the
-imputed values over that of floor/sqrt(2) (or the limit below it) in their place; and the mean of all values over the true
-one: by imputation, floor/sqrt(2), Kaplan-Meier, and regression on order statistics (ROS). The last
-column is the largest difference between imputed values when the same cells of the first simulated
-set are stated as "< 7".
+imputed values over that of floor/sqrt(2) (or of the limit, if that is more) in their place; and the
+mean of all known values over the true one: by imputation, floor/sqrt(2), Kaplan-Meier, and
+regression on order statistics (ROS). The last column is the largest difference between imputed
+values when the same cells of the first simulated set are stated as "< 7".
+
+Most readings of zinc are multiples of ten: a floor at a heap of them hides many values that are all
+but the floor itself.
 Figures are means over seeds, with the standard error of the first. The folder of the real tables is
 the one that the variable `CENSORED_GP_DATA` names.
 """
