@@ -1,16 +1,16 @@
 """Does the report say when its estimates are wrong? Flags of several kinds, truth known.
 
-    python -m benchmarks.trust [--seeds 10] [--only TEXT] [--folder FOLDER] [--jobs 1]
+    python -m benchmarks.trust [--seeds 10] [--first 0] [--only TEXT] [--folder FOLDER] [--jobs 1]
 
 In simulated bike shares an hour is flagged when the supply ran out (returns follow demand, or do
 not), or when counting stopped at a random moment, of these hours or of any; in one case the minutes
-in which there were bikes are known, and are the exposure. In the Jersey City data
-the truth behind real flags is unknown: exact hours get more of them, as limits (the value of
-another hour of the station), or as counts that stopped at a random moment. Of each table: the
-estimate over the truth (of lost demand; in Jersey City of the imposed hours), how many seeds are
-within 15 %, how many reports begin with a verdict, and how many are wrong without one, which must
-be none. A folder keeps the runs, so that a second call does only what is missing. Jersey City is
-read from the folder that the variable `CENSORED_GP_DATA` names.
+in which there were bikes are known, and are the exposure. Simulated car parks are full at a
+capacity. In the Jersey City data the truth behind real flags is unknown: exact hours get more of
+them, as limits (the value of another hour of the station), or as counts that stopped at a random
+moment. Of each table: the estimate over the truth (of lost demand; in Jersey City of the imposed
+hours), how many seeds are within 15 %, how many reports begin with a verdict, and how many are
+wrong without one, which must be none. A folder keeps the runs, so that a second call does only what
+is missing. Jersey City is read from the folder that the variable `CENSORED_GP_DATA` names.
 """
 
 from __future__ import annotations
@@ -73,12 +73,19 @@ def jersey(seed: int, kind: str) -> tuple[Any, Observations, Cells, Bool[np.ndar
     return inputs, seen, known.lower, imposed
 
 
+def car_parks(seed: int) -> tuple[Any, Observations, Cells, Bool[np.ndarray, "N D"]]:
+    """Return inputs, what is known, the truth, and where car parks were full."""
+    world = simulate.car_park(days=28, seed=seed)
+    return world.inputs(), world.observations(), world.demand, world.censored
+
+
 CASES = {
     "bikes: supply ran out, returns follow demand": lambda seed: bikes(seed, "supply"),
     "bikes: supply ran out, returns do not": lambda seed: bikes(seed, "independent"),
     "bikes: stopped in hours that run out": lambda seed: bikes(seed, "stopped"),
     "bikes: stopped in any hour": lambda seed: bikes(seed, "anywhere"),
     "bikes: supply ran out, minutes known": lambda seed: bikes(seed, "minutes"),
+    "car parks: full": car_parks,
     "Jersey City: limits": lambda seed: jersey(seed, "limits"),
     "Jersey City: stopped": lambda seed: jersey(seed, "stopped"),
 }
@@ -90,7 +97,8 @@ def run(settings: Settings) -> dict[str, float]:
     inputs, seen, truth, where = CASES[settings["case"]](settings["seed"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = MOCGP("negative_binomial", hyperparameters="fixed", random_state=settings["seed"])
+        family = "gaussian" if "car parks" in settings["case"] else "negative_binomial"
+        model = MOCGP(family, hyperparameters="fixed", random_state=settings["seed"])
         found = model.fit(inputs, seen).diagnose()
     filled = np.reshape(model.impute(), seen.shape)
     lost, real = ((cells - seen.recorded)[where].sum() for cells in (filled, truth))
@@ -131,13 +139,14 @@ def main() -> None:
     """Do the runs in worker processes with one thread each, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", default="", help="lines of the table that contain this")
     parser.add_argument("--folder", type=Path, help="where runs are kept; none: nowhere")
     parser.add_argument("--jobs", type=int, help="worker processes; none: one for each core")
     chosen = parser.parse_args()
     asked = [
         {"case": name, "seed": seed}
-        for seed in range(chosen.seeds)
+        for seed in range(chosen.first, chosen.first + chosen.seeds)
         for name in CASES
         if chosen.only in name
     ]

@@ -91,7 +91,7 @@ MOSTLY_CENSORED = (
 )
 CAPACITY = (
     "nothing was seen beyond this capacity. How far the truth goes beyond it rests on the "
-    "likelihood: compare several."
+    "likelihood alone, and intervals are right only if the likelihood is: compare several."
 )
 ALWAYS_CENSORED = (
     "these are censored every time. What is said of the values there rests on other times and on "
@@ -448,9 +448,18 @@ def verdict_of(
             f"Output {quoted(known.names[d])} is estimated at up to {top[d]:.4g}; no more than "
             f"{highest[d]:.4g} was ever recorded of it."
         )
+    limits = capacities(known)
+    capped = [
+        (name, f"{limit:.4g}", CAPACITY)
+        for name, limit in zip(known.names, limits, strict=True)
+        if np.isfinite(limit)
+    ]
+    if capped:
+        found.append("no record tells how far the truth goes beyond a capacity")
+        why += _grouped(capped)
     # A capacity is reached on busy days, and does not depend on them. With substitution, other
     # outputs are busy because one is at its limit.
-    right = known.is_right & np.isposinf(capacities(known)) & (model.substitution_ is None)
+    right = known.is_right & np.isposinf(limits) & (model.substitution_ is None)
     if times is not None and right.any() and np.all(known.lower[known.is_exact] >= 0):
         seen, usual = (np.where(right, cells, 0.0) for cells in _neighbours(known, times))
         busier, scale = seen.sum() / max(usual.sum(), 1e-300), max(usual.sum(), 1e-300)
@@ -486,7 +495,7 @@ def verdict_of(
             "ones: a test on them is then hard on this model, simple methods are too low, and the "
             "truth is between."
         )
-    if known.is_right.any():
+    if np.any(known.is_right & np.isposinf(limits)):
         lines.append(
             "If it is known for how long each output could be seen (minutes, a share of the "
             "period), pass it as exposure: that does not assume that limits are independent of "
@@ -511,11 +520,9 @@ def warnings_of(model: Any, scores: Scores, level: float = LEVEL) -> tuple[str, 
             "known for or against the model. Some cells that were seen whole would tell."
         )
     discrete = any(k.support.discrete or k.support.atom for k in model.training_.likelihoods)
-    of_outputs = []
-    for name, capacity in zip(known.names, capacities(known), strict=True):
-        if np.isfinite(capacity) and model.use_censoring:
-            of_outputs.append((name, f"{capacity:.4g}", CAPACITY))
-        of_outputs += [(name, *said) for said in _of_row(scores[name], level, discrete)]
+    of_outputs = [
+        (name, *said) for name in known.names for said in _of_row(scores[name], level, discrete)
+    ]
     return (*found, *_grouped(of_outputs))
 
 
