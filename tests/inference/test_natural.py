@@ -79,6 +79,15 @@ def test_a_straight_line_is_fitted_through_a_row_at_its_origin():
     np.testing.assert_allclose(np.diff(mean["mean"].ravel()), 2.0 * slope, rtol=0.05)
 
 
+def test_an_output_whose_coefficients_vanished_keeps_its_level():
+    task = small.mixed()
+    means = task.model.priors["mean"]
+    mixing = tuple(np.array(a) * np.array([1.0, 0.0])[:, None] for a in means.mixing)
+    priors = task.model.priors | {"mean": dataclasses.replace(means, mixing=mixing)}
+    _, report = natural.fit(dataclasses.replace(task, model=task.with_priors(priors)), HELD)
+    assert np.isfinite(report.trace).all()
+
+
 def test_hyper_parameters_that_are_held_stay():
     task = small.separate()
     posterior, _ = natural.fit(task, HELD)

@@ -215,8 +215,10 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         if lmc.nugget is not None:
             prior = prior + np.mean(np.square(lmc.nugget.size), axis=2)
         shape = (prior.shape[0], len(problem.inputs), prior.shape[1])
-        linear = np.asarray(lmc.mean) / prior
-        sites[role] = Sites(*(np.broadcast_to(s[:, None], shape) for s in (linear, 1.0 / prior)))
+        # An output whose coefficients have vanished has no function to tell of.
+        precision = np.divide(1.0, prior, out=np.zeros_like(prior), where=prior > 0)
+        parts = np.asarray(lmc.mean) * precision, precision
+        sites[role] = Sites(*(np.broadcast_to(s[:, None], shape) for s in parts))
     return sites
 
 
