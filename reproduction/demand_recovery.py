@@ -11,7 +11,8 @@ the share of its usual day that these hours have. Whether the product ran out th
 discount are inputs of its own, holidays an input of all.
 
 The forecast is that of numpyro_forecast: the series of largest volume, daily, trained to 2024-06-11
-and tested on 14 days whose availability is given.
+and tested on 14 days whose availability and prices are given. Draws of the demand of whole days are
+thinned to the hours with the product on the shelf.
 """
 
 from __future__ import annotations
