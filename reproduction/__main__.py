@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not files:
             print(f"There is no city_*.parquet in {folder}.", file=sys.stderr)
             return 1
-        for line in demand_recovery.forecast(files, chosen.series, chosen.jobs, chosen.split):
+        for line in demand_recovery.forecast(files, chosen.series, chosen.jobs):
             print(line, flush=True)
         return 0
     if chosen.target == "freshretail":
