@@ -27,7 +27,7 @@ features' response G, of tr(S^-1 dS_i S^-1 dS_j) / 2 for the D x D matrices S = 
 from __future__ import annotations
 
 import dataclasses
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement, pairwise, product
 from typing import Any
 
 import jax
@@ -130,7 +130,7 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
     width, order = max((len(own) for own in wide.values()), default=1), block.order
     outputs, covariance = len(block.mean), block.given_chain
     rest = (np.eye(order) - covariance).reshape(block.rank, block.size, block.rank, block.size)
-    starts = [block.columns[q].start for q in dense]
+    kernels = [block.columns[q] for q in dense]
     loading = np.zeros((outputs, block.rank, block.size))
     for q in dense:
         a = block.mixing[q]
@@ -146,22 +146,27 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
                     own = left.T @ weighted
                     gram[j, rows, k, columns], gram[k, columns, j, rows] = own, own.T
         grams.append(gram)
-        inward.append((loading[d][..., None, None] * gram[0]).reshape(order, width * block.size))
-        carried.append(covariance @ inward[d])
+        # Psi' Lambda dPsi, but for the coefficients of its rows.
+        inward.append(gram[0].reshape(block.size, width * block.size))
+        by_rank = covariance.reshape(order, block.rank, block.size)
+        carried.append(np.einsum("wrm,rm->wm", by_rank, loading[d]) @ inward[d])
     index = np.concatenate([to_vector(place.kernels), to_vector(place.mixing), place.mean])
     index = index.astype(int)
     turn = _turn(block, dense, place, index, width)
     total = np.zeros((len(index), len(index)))
     for d, e in combinations_with_replacement(range(outputs), 2):
-        between = -inward[d].T @ carried[e]
+        by_rank = carried[e].reshape(block.rank, block.size, width * block.size)
+        between = -inward[d].T @ np.einsum("rm,rmc->mc", loading[d], by_rank)
         between = between.reshape(grams[d].shape) + (grams[d] if d == e else 0.0)
         first, last = (
             c.reshape(block.rank, block.size, width, block.size) for c in (carried[d], carried[e])
         )
-        own = np.empty((width, len(starts), block.rank) * 2)
-        for j, r, k, s in np.ndindex(width, block.rank, width, block.rank):
-            cells = first[s, :, j].T * last[r, :, k] + between[j, :, k] * rest[r, :, s]
-            own[j, :, r, k, :, s] = np.add.reduceat(np.add.reduceat(cells, starts, 0), starts, 1)
+        own = np.empty((width, len(dense), block.rank) * 2)
+        for (q, x), (p, y) in product(enumerate(kernels), repeat=2):
+            # Sums over the columns x of q and y of p, for each rank (r, s) and slope (j, k).
+            crossed = _sums(last[:, x, :, y], first[:, y, :, x].transpose(0, 3, 2, 1))
+            straight = _sums(between[:, x, :, y], rest[:, x, :, y])
+            own[:, q, :, :, p] = crossed.transpose(3, 0, 1, 2) + straight.swapaxes(1, 2)
         half = turn[d].T @ own.reshape(turn.shape[1], turn.shape[1]) @ turn[e]
         total += half if d == e else half + half.T
     _spread_shared([block.features[q] for q in dense], total)
@@ -173,6 +178,15 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
     means = np.diag(block.pairs[0].sums.sum(axis=1)) - flat @ block.times_covariance(flat.T)
     total[-outputs:, -outputs:] += means
     return index, total
+
+
+def _sums(
+    left: Float[np.ndarray, "A X B Y"], right: Float[np.ndarray, "C X D Y"]
+) -> Float[np.ndarray, "A B C D"]:
+    """Return sums of products over X and Y."""
+    flat = [part.swapaxes(1, 2).reshape(len(part) * part.shape[2], -1) for part in (left, right)]
+    shape = len(left), left.shape[2], len(right), right.shape[2]
+    return (flat[0] @ flat[1].T).reshape(shape)
 
 
 def _of_long(block: Block, q: int, place: LMC, many: bool) -> tuple[Int[np.ndarray, "K"], Matrix]:
