@@ -222,8 +222,11 @@ class Posterior(eqx.Module):
                 gram = np.asarray(_gram(kernel, points))
                 jitter = float(self.jitter) * max(float(np.max(np.diagonal(gram))), 1e-300)
                 left = gram - phi @ phi.T + jitter * np.eye(len(gram))
-                values, vectors = np.linalg.eigh(left)
-                root = vectors * np.sqrt(np.maximum(values, 0.0))
+                try:
+                    root = np.linalg.cholesky(left)
+                except np.linalg.LinAlgError:
+                    values, vectors = np.linalg.eigh(left)
+                    root = vectors * np.sqrt(np.maximum(values, 0.0))
                 drawn[..., rows] = random.standard_normal((*drawn.shape[:2], len(gram))) @ root.T
             total = total + np.moveaxis(drawn[..., block.index[q]], 1, 2) @ a.T
         return total
