@@ -3,6 +3,9 @@
     python -m benchmarks.scale [--cases rows long outputs air new_york start]
         [--rows 1e3 1e4 1e5 1e6] [--outputs 8 32 128 493] [--against TREE] [--rounds 1]
         [--limit 1800]
+    python -m benchmarks.scale --coupling 50 --outputs 50 493
+
+The second command compares a coupled model of the stations with models of their own.
 
 Every case runs in a fresh process, with `--against` (a git worktree of another version, say) in
 turns with that tree. CPU seconds disturb less than the clock where other programs run. A fit is
@@ -167,6 +170,37 @@ def measure(kind: str, size: int) -> dict[str, float]:
     return {"cpu": cpu, "wall": wall, "gigabytes": gigabytes, "density": score}
 
 
+def compare_coupling(size: int, most: int) -> str:
+    """Return by how much coupling changes the held-out log density of stations, as words.
+
+    Up to ``most`` of the stations have models of their own as well, with their own default kernels.
+    The standard error is that of means of stations.
+    """
+    from censored_gp import CGP
+
+    warnings.simplefilter("ignore")
+    model, table, choose, new, truth, scored = build("outputs", size)
+    some = slice(None, None, -(-size // most))
+    names, found = choose["outputs"][some], []
+    alone = choose | {"outputs": names}
+    for each, columns in ((model, choose), (CGP("negative_binomial", random_state=0), alone)):
+        start = time.process_time()
+        each.fit(table, **columns)
+        cpu = time.process_time() - start
+        wanted = truth if columns is choose else truth[:, some]
+        density = each.log_density(new, wanted)
+        found.append((np.column_stack([density[name] for name in names]), cpu))
+    (joint, cpu), (separate, cpu_alone) = found
+    cells = scored[:, some]
+    gains = np.where(cells, joint - separate, 0.0).sum(axis=0) / cells.sum(axis=0)
+    error = gains.std(ddof=1) / np.sqrt(len(gains))
+    return (
+        f"{size} stations, rank {model.rank_}: {joint[cells].mean():.4f} ({cpu:.0f} CPU s); "
+        f"{len(names)} of them apart: {separate[cells].mean():.4f} ({cpu_alone:.0f} CPU s); "
+        f"gain of coupling {gains.mean():.4f} +- {error:.4f}"
+    )
+
+
 def measured(
     tree: Path, kind: str, size: int, cache: str, limit: float
 ) -> tuple[dict[str, float], str]:
@@ -221,8 +255,13 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="another source tree")
     parser.add_argument("--rounds", type=int, default=1, help="the table has medians of so many")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds of one process")
+    parser.add_argument("--coupling", type=int, help="compare up to so many stations with separate")
     parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.coupling:
+        for size in map(_whole, chosen.outputs):
+            print(compare_coupling(size, chosen.coupling), flush=True)
+        return
     if chosen.case:
         print(json.dumps(measure(chosen.case[0], int(chosen.case[1]))))
         return

@@ -46,9 +46,7 @@ def _value_and_slopes(lower: Batch, upper: Batch, half: Batch) -> tuple[Batch, B
     centre = 0.5 * a + 0.5 * b
     narrow = (half < NARROW) & (centre * half < NARROW)
     # Each formula gets harmless arguments where the other is used.
-    summed, by_centre, by_half = _summed(
-        jnp.where(narrow, centre, 0.0), jnp.minimum(half, NARROW)
-    )
+    summed, by_centre, by_half = _summed(jnp.where(narrow, centre, 0.0), jnp.minimum(half, NARROW))
     wide = [jnp.where(narrow, other, own) for own, other in ((a, -1.0), (b, 1.0), (half, 1.0))]
     # Values in steps are narrow throughout, and tails take several times as long.
     nothing = (jnp.zeros_like(summed),) * 3
