@@ -11,14 +11,17 @@ from reproduction.demand_recovery import (
     DAYS,
     HOURS,
     SPLIT,
+    TRAINING_DAYS,
     Series,
     added,
+    availability,
     baselines,
     hide,
     hour_profiles,
     load,
     one_store,
     score,
+    thinned,
 )
 
 RNG = np.random.default_rng(0)
@@ -73,6 +76,27 @@ def test_profiles_are_those_of_the_hours_that_were_seen():
     (found,) = hour_profiles(sale, seen)
     means = np.mean(sale, axis=1, where=seen)[0]
     assert np.abs(found - shape).sum() < 0.8 * np.abs(means / means.sum() - shape).sum()
+
+
+def test_an_hour_that_is_flagged_is_available_as_far_as_it_sold():
+    sale = np.ones((1, DAYS, HOURS))
+    stockout = np.zeros(sale.shape, bool)
+    stockout[:, ::2, 8:] = True
+    for sold, share in ((0.0, 0.5), (0.2, 0.6)):
+        sale[stockout] = sold
+        found = availability(series(sale, stockout), slice(0, TRAINING_DAYS))
+        np.testing.assert_allclose(found[0, :2], [share, 1.0])
+
+
+def test_sales_are_the_share_of_demand_on_average_and_all_of_it_or_nothing_at_the_ends():
+    demand = RNG.gamma(2.0, 3.0, size=(4000, 1, 3)) * (RNG.random((4000, 1, 3)) < 0.9)
+    law = (np.full((1, 3), theta) for theta in (6.0, 0.4, 1.4))
+    sold = thinned(demand, np.array([[0.0, 0.3, 1.0]]), *law)
+    np.testing.assert_array_equal(sold[..., 0], 0.0)
+    np.testing.assert_array_equal(sold[..., 2], demand[..., 2])
+    assert np.all((sold >= 0.0) & (sold <= demand))
+    # Five standard errors.
+    assert sold[..., 1].mean() == pytest.approx(0.3 * demand[..., 1].mean(), rel=0.06)
 
 
 @pytest.mark.slow
