@@ -16,7 +16,7 @@ import pytest
 import censored_gp
 from censored_gp import CGP, CensoredGP, Observations, Prediction
 
-FITS = ("compare", "reporting")
+FITS = ("compare", "report")
 """Modules whose examples fit models of their own, which takes long to compile."""
 
 

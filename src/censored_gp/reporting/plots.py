@@ -175,9 +175,7 @@ def plot_prediction(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
     >>> X = np.arange(6.0)[:, None]
-    >>> model = CGP().fit(X, [1, 2, 3, 3, 2, 1], capacity=3)
     >>> ax = plot_prediction(model.predict_distribution(X), X[:, 0], ax=Figure().subplots())
     >>> ax.get_legend_handles_labels()[1]
     ['predicted, 90% interval', 'predicted']
@@ -256,9 +254,7 @@ def plot_output(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
     >>> X = np.arange(6.0)[:, None]
-    >>> model = CGP().fit(X, [1, 2, 3, 3, 2, 1], capacity=3)
     >>> prediction, known = model.predict_distribution(X), model.observations_
     >>> ax = plot_output(prediction, X[:, 0], observations=known, ax=Figure().subplots())
     >>> ax.get_title(loc="left")
@@ -309,8 +305,6 @@ def plot_posterior(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> ax = plot_posterior(model, ax=Figure().subplots())
     >>> ax.get_legend_handles_labels()[1][-2:]
     ['exact', 'at least']
@@ -350,8 +344,6 @@ def plot_noise(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> plot_noise(model, ax=Figure().subplots()).get_ylabel()
     'scale'
     """
@@ -421,8 +413,6 @@ def plot_component(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> plot_component(model, ax=Figure().subplots()).get_title(loc="left")
     'x0'
     """
@@ -456,8 +446,6 @@ def plot_components(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> len(plot_components(model, axes=[Figure().subplots()]))
     1
     """
@@ -536,11 +524,9 @@ def plot_coregionalization(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import MOCGP
-    >>> model = MOCGP(rank=1).fit([[0], [1], [2], [3]], [[1, 9], [2, 7], [3, 8], [2, 9]])
     >>> ax = plot_coregionalization(model, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_xticklabels()]
-    ['y0', 'y1']
+    ['y']
     """
     ax, fitted = new_axes(ax), model.posterior_.model
     matrix, lmc = prior_correlation(fitted, role, kernel), varying_prior(fitted, role)
@@ -593,8 +579,6 @@ def plot_lost_demand(
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> ax = plot_lost_demand(model, by="output", ax=Figure().subplots())
     >>> len(ax.patches)
     1
@@ -720,8 +704,6 @@ def plot_elbo(model: Any, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from censored_gp import CGP
-    >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> len(plot_elbo(model, ax=Figure().subplots()).lines)
     1
     """
