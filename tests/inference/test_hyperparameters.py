@@ -213,7 +213,10 @@ def test_what_is_given_stays_as_it_is():
 def test_many_coupled_outputs_of_few_rows_are_warned_of():
     world = white_noise(6, 8, 0)
     with pytest.warns(UserWarning, match="cannot tell"):
-        CensoredGP(rank=1, heteroscedastic=False).fit(world.inputs, world.truth)
+        model = CensoredGP(heteroscedastic=False).fit(world.inputs, world.truth)
+    assert model.rank_["mean"] == (1,)
+    low, high = model.predict_distribution(world.new_inputs).interval(0.9)
+    assert np.mean((low <= world.new) & (world.new <= high)) > 0.5
 
 
 def test_tobit_posterior_is_exact_and_its_likelihood_peaks_at_published_estimates(data_folder):

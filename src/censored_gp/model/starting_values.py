@@ -61,6 +61,8 @@ ROWS_A_BUMP = 80
 """Each bump of a nugget has at least this many rows, to learn its size from."""
 CELLS_IN_DOUBT = 10
 """With fewer observed cells for each coefficient, a model of rank one is tried as well."""
+LEAST_CELLS = 3
+"""With fewer observed cells for each coefficient, only a model of rank one is tried."""
 SMALL_SPREAD = 0.3
 """The latent functions that are not means start with this standard deviation."""
 NUGGET = 0.3
@@ -191,9 +193,12 @@ def starting_models(design: Design, values: Table) -> list[Model]:
     """
     model = starting_model(design, values)
     widest = max((a.shape[2] for lmc in model.priors.values() for a in lmc.mixing), default=0)
-    enough = np.isfinite(values).sum() >= CELLS_IN_DOUBT * coefficients(model)
-    few = design.rank is None and widest >= MOST_LATENT and not enough
-    return [starting_model(dataclasses.replace(design, rank=1), values), model] if few else [model]
+    cells = np.isfinite(values).sum() / max(coefficients(model), 1)
+    if design.rank is not None or widest < MOST_LATENT or cells >= CELLS_IN_DOUBT:
+        return [model]
+    # Of next to no cells many functions make all noise vanish, which no criterion forgives.
+    last = [model] if cells >= LEAST_CELLS else []
+    return [starting_model(dataclasses.replace(design, rank=1), values), *last]
 
 
 def coefficients(model: Model) -> int:
