@@ -77,7 +77,8 @@ def test_slopes_move_the_observations():
     _, other, _ = settled(task_of(VALUES - INPUTS[:, 1:] * SLOPES[0, :, 0]))
     size = np.sum(INPUTS[:, 1:] ** 4, axis=0) / np.sum(INPUTS[:, 1:] ** 2, axis=0)
     common = np.sum(INPUTS[:, 1:] ** 4) / np.sum(INPUTS[:, 1:] ** 2)
-    covariance = SLOPE_SPREAD**2 / common + np.diag(OWN_SLOPE_SPREAD**2 / size)
+    own = np.maximum(size, common)
+    covariance = SLOPE_SPREAD**2 / common + np.diag(OWN_SLOPE_SPREAD**2 / own)
     prior = 0.5 * SLOPES[0, :, 0] @ np.linalg.solve(covariance, SLOPES[0, :, 0])
     assert found.elbo == pytest.approx(other.elbo - prior, abs=1e-8)
 

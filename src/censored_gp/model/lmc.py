@@ -104,17 +104,16 @@ def slope_precision(
     """Return the prior precision of the slopes of each input, from sums of x^2 and of x^4.
 
     A slope is a common one and the output's own. The size of an input is that of its large values,
-    s^2 = sum x^4 / sum x^2, so that a flag which is rare is not a small one.
+    s^2 = sum x^4 / sum x^2, so that a flag which is rare is not a small one. An output whose own
+    input hardly moved takes the size that it has elsewhere: its slope is not free to be huge.
     """
     squares, fourths = (np.moveaxis(a, 2, 1) for a in (squares, fourths))
     total = squares.sum(axis=2, keepdims=True)
-    common = np.where(total > 0.0, fourths.sum(axis=2, keepdims=True), 1.0)
-    common = common / np.where(total > 0.0, total, 1.0)
-    seen = squares > 0.0
-    own = np.where(seen, fourths / np.where(seen, squares, 1.0), common)
-    covariance = SLOPE_SPREAD**2 / common[..., None] + np.eye(squares.shape[2]) * (
-        OWN_SLOPE_SPREAD**2 / own[..., None]
-    )
+    size = np.where(total > 0.0, fourths.sum(axis=2, keepdims=True), 1.0)
+    size = size / np.where(total > 0.0, total, 1.0)
+    own = np.maximum(fourths / np.where(squares > 0.0, squares, 1.0), size)
+    identity = np.eye(squares.shape[2])
+    covariance = SLOPE_SPREAD**2 / size[..., None] + OWN_SLOPE_SPREAD**2 * identity / own[..., None]
     return np.linalg.inv(covariance)
 
 
