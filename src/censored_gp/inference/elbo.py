@@ -110,9 +110,12 @@ class Terms(eqx.Module):
     def padded(self, size: int, start: int = 0, stop: int | None = None) -> Terms:
         """Return some of the cells, padded to a size by weightless copies of the first."""
         count = (len(self.row) if stop is None else stop) - start
-        index = np.full(size, start)
-        index[:count] += np.arange(count)
-        weight = np.where(np.arange(size) < count, self.weight[index], 0.0)
+        index: Any = slice(start, start + count)
+        weight = self.weight[index]
+        if count < size:
+            index = np.full(size, start)
+            index[:count] += np.arange(count)
+            weight = np.where(np.arange(size) < count, self.weight[index], 0.0)
         own = self.row[index], self.column[index], self.lower[index], self.upper[index], weight
         exposure = None if self.exposure is None else self.exposure[index]
         return Terms(*own, self.likelihood, self.roles, self.kind, exposure)
