@@ -14,8 +14,9 @@ these points.
 The prior is around the starting values of the model. These are taken from the spread of inputs and
 outputs, so it has no unit. Logarithms of lengthscales, of other hyper-parameters of kernels, and of
 the deviation |a| that a kernel gives an output (or of a nugget) are Gaussian; so are the levels.
-The directions of coefficients a, which are the couplings, are uniform. Steps from the mode change
-|a| by a factor, so that it stays positive.
+The bumps of a nugget over its cycle are around a common size: a few weeks say little of each alone,
+and noise that is not there would follow single counts. The directions of coefficients a, which are
+the couplings, are uniform. Steps from the mode change |a| by a factor, so that it stays positive.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ KERNEL_SPREAD = 1.0
 """Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels."""
 SIZE_SPREAD = 1.0
 """Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget."""
+BUMP_SPREAD = 0.5
+"""Prior deviation of the logarithm of one bump of a nugget from their mean."""
 MEAN_SPREAD = 3.0
 """Prior deviation of the level of a mean, times the deviation that its function starts with."""
 LEVEL_SPREAD = 2.0
@@ -76,11 +79,11 @@ def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
 
 
 class LogPrior(NamedTuple):
-    """log p(theta) at some hyper-parameters, its gradient, and the diagonal of its curvature."""
+    """log p(theta) at some hyper-parameters, its gradient, and its curvature."""
 
     value: float
     gradient: Vector
-    curvature: Vector
+    curvature: Float[np.ndarray, "P P"]
 
 
 def level_deviation(role: str, start: LMC) -> Float[AnyArray, "B D"]:
@@ -95,14 +98,15 @@ def log_prior(free: Roles, start: Roles, hold: bool = False) -> LogPrior:
 
     If kernels and their coefficients are held, they are certain.
     """
-    value, places, (gradient, curvature) = 0.0, positions(free), np.zeros((2, len(to_vector(free))))
+    value, places, size = 0.0, positions(free), len(to_vector(free))
+    gradient, curvature, joint = np.zeros(size), np.zeros(size), np.zeros((size, size))
     for role, lmc in free.items():
         first, place = start[role], places[role]
         plain = [(lmc.mean, first.mean, place.mean, level_deviation(role, first))]
         leaves = map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels))
         for parts in zip(*leaves, strict=True):
             plain.append((*parts, np.full(np.shape(parts[0]), CERTAIN if hold else KERNEL_SPREAD)))
-        for a, centre, at in amplitudes(lmc, first, place):
+        for a, centre, at in _coefficients(lmc, first, place):
             if hold or not np.any(centre):
                 plain.append((a, centre, at, np.full(len(a), CERTAIN)))
                 continue
@@ -112,22 +116,43 @@ def log_prior(free: Roles, start: Roles, hold: bool = False) -> LogPrior:
             gradient[at] -= away / SIZE_SPREAD * a / square
             # Directions are uniform. A radian or so is as far as they can turn.
             curvature[at] += 1.0 / (SIZE_SPREAD**2 * square)
+        for a, centre, at in _bumps(lmc, first, place):
+            if hold or not np.any(centre):
+                plain.append((a, centre, at, np.full(len(a), CERTAIN)))
+                continue
+            even, away = np.full((len(a), len(a)), 1.0 / len(a)), np.log(np.abs(a / centre))
+            precision = (np.eye(len(a)) - even) / BUMP_SPREAD**2
+            precision += even / (len(a) * SIZE_SPREAD**2)
+            value -= 0.5 * float(away @ precision @ away)
+            gradient[at] -= precision @ away / a
+            joint[np.ix_(at, at)] += precision / np.outer(a, a)
         for here, centre, at, deviation in plain:
             away, at = np.ravel((here - centre) / deviation), np.ravel(at)
             value -= 0.5 * float(away @ away)
             gradient[at] -= away / np.ravel(deviation)
             curvature[at] += np.ravel(deviation) ** -2.0
-    return LogPrior(value, gradient, curvature)
+    return LogPrior(value, gradient, joint + np.diag(curvature))
 
 
 def amplitudes(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the coefficients of every output and kernel, and every nugget, of several LMCs."""
+    """Yield the coefficients of every output and kernel, and every bump, of several LMCs."""
+    yield from _coefficients(*lmcs)
+    for several in _bumps(*lmcs):
+        yield from zip(*(np.reshape(sizes, (-1, 1)) for sizes in several), strict=True)
+
+
+def _coefficients(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the coefficients of every output and kernel, of several LMCs."""
     for several in zip(*(lmc.mixing for lmc in lmcs), strict=True):
         for b, d in np.ndindex(np.shape(several[0])[:2]):
             yield tuple(np.asarray(a)[b, d] for a in several)
-    nuggets = [np.ravel(lmc.nugget.size) for lmc in lmcs if lmc.nugget is not None]
-    for row in zip(*nuggets, strict=True):
-        yield tuple(np.reshape(number, 1) for number in row)
+
+
+def _bumps(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the sizes of the bumps of every output's nugget, of several LMCs."""
+    nuggets = [np.asarray(lmc.nugget.size) for lmc in lmcs if lmc.nugget is not None]
+    for b, d in np.ndindex(nuggets[0].shape[:2]) if nuggets else ():
+        yield tuple(sizes[b, d] for sizes in nuggets)
 
 
 def rotations(free: Roles) -> Float[np.ndarray, "T P"]:

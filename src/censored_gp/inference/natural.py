@@ -327,7 +327,7 @@ class Optimizer:
             self.information = fisher_information(state.free, state.evaluation)
             if self.centre is not None:
                 prior = log_prior(state.free, self.centre, self.settings.hold).curvature
-                self.information = [(i, f + np.diag(prior[i])) for i, f in self.information]
+                self.information = [(i, f + prior[np.ix_(i, i)]) for i, f in self.information]
             self.age = INFORMATION_AGE_OF_MANY if self.many else INFORMATION_AGE
         self.age -= 1
         return self.information
@@ -580,7 +580,7 @@ class FitSchedule:
         random, steps = np.random.default_rng(0), int(min(MOST_STEPS, WALKED_CELLS // cells))
         with blas_threads_for(order):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
-            prior = np.diag(log_prior(best.free, self.centre, settings.hold).curvature)
+            prior = log_prior(best.free, self.centre, settings.hold).curvature
             root = principal_directions(best.free, information, prior, lambda *z: at(*z)[-2:])
             turns = [] if settings.hold else [TURN * rotations(best.free).T]
             wide = np.concatenate([root, *turns], axis=1)
