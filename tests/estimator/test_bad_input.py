@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from censored_gp import CensoredGP, Observations
+from censored_gp import CensoredGP, DataError, Observations
 from censored_gp.estimator import censored_gp as estimator
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import FAMILIES
@@ -355,3 +355,15 @@ def test_times_far_from_zero_are_as_good_as_near_ones():
     near, far = (fitted(hours[:, None] + shift, y) for shift in (0.0, 1e9))
     np.testing.assert_allclose(far.predict(hours[:, None] + 1e9), near.predict(hours[:, None]),
                                rtol=1e-4)  # fmt: skip
+
+
+def test_a_bad_row_of_a_file_of_new_inputs_is_named_by_its_line(tmp_path):
+    table = {"x": np.arange(6.0), "y": np.sin(np.arange(6.0))}
+    model = CensoredGP(kernels=RBF(1.0), heteroscedastic=False, max_iterations=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(table, outputs="y", inputs="x")
+    path = tmp_path / "new.csv"
+    path.write_text("x\n1.5\noften\n")
+    with pytest.raises(DataError, match=r"new\.csv, line 3, column 'x': got 'often'"):
+        model.predict(path)
