@@ -30,6 +30,7 @@ from censored_gp.inference.fisher import (
     to_vector,
 )
 from censored_gp.inference.hyperparameters import (
+    LEAST_FACTOR,
     MOST_NUMBERS,
     MOST_STEPS,
     TURN,
@@ -97,6 +98,10 @@ NOTABLE_SHARE = 0.02
 """If they leave out more than this share, the fit says so."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
+MOST_SHORTENINGS = 3
+"""The way to a design point is shortened at most this often; then it is the mode."""
+TOO_FAR = 3.0
+"""It is shortened while the bound falls by this many times what the Gaussian promised."""
 FEW_CELLS = 5.0
 """With fewer cells for each hyper-parameter, many coupled outputs get a warning."""
 TOO_FEW = (
@@ -558,16 +563,23 @@ class FitSchedule:
 
         def point(number: int, normal: Vector) -> State:
             self.task.progress("design points", number, points, best.value)
-            tried = at(root @ normal)
-            shorter = radial_factor(0.5 * float(normal @ normal), best.value - tried.value)
-            moved = displaced(best.free, shorter * (root @ normal))
-            state = run.evaluate(moved, tried.evaluation.target if shorter else best.sites)
-            if not np.isfinite(state.value):
-                shorter, state = 0.0, best
+            promised, share = 0.5 * float(normal @ normal), 1.0
+            state = at(root @ normal)
+            for _ in range(MOST_SHORTENINGS):
+                share *= radial_factor(promised, best.value - state.value) or LEAST_FACTOR
+                near = state.evaluation.target if np.isfinite(state.value) else best.sites
+                state = run.evaluate(displaced(best.free, share * (root @ normal)), near)
+                if best.value - state.value < TOO_FAR * promised:
+                    break
+            else:
+                share, state = 0.0, best
             if not steps:
                 return state
-            place = np.append(shorter * normal, np.zeros(wide.shape[1] - len(normal)))
-            return walk(walker(place, state), steps, walker, random)
+            place = np.append(share * normal, np.zeros(wide.shape[1] - len(normal)))
+            start = walker(place, state)
+            # Where sites do not settle there is nowhere to walk from.
+            lost = not start.state.value > state.value - promised
+            return state if lost else walk(start, steps, walker, random)
 
         def walker(place: Vector, before: State) -> Walker:
             change = wide @ place
