@@ -309,3 +309,11 @@ def test_mixing_agrees_with_sampling_of_the_hyperparameters(family):
     found = compare_engines(family, 0.3, 1, {})
     assert found["shift"] < 0.1
     assert found["width"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_coefficients_that_have_vanished_are_infinitely_unlikely():
+    start = {"mean": LMC((), (np.ones((1, 2, 1)),), np.zeros((1, 2)), (0, 1))}
+    none = {"mean": LMC((), (np.zeros((1, 2, 1)),), np.zeros((1, 2)), (0, 1))}
+    found = log_prior(none, start)
+    assert found.value < -1e4
+    assert np.all(np.isfinite(found.gradient))

@@ -35,6 +35,7 @@ from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.estimator.progress import progress_bar
 from censored_gp.inference import FitResult, infer
 from censored_gp.inference.hyperparameters import POINTS, mixes
+from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Progress, silent
 from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_demand
@@ -160,7 +161,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     >>> empty = [False, False, True, True, False, False]
     >>> model = CensoredGP(heteroscedastic=False).fit(hours, bikes, censored=empty)
     >>> model.predict([[2.5]]).round(1)
-    array([3.3])
+    array([3.7])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = settings.CONSTRAINTS
@@ -335,8 +336,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             notes: tuple[str, ...] = ()
             if plan is not None:
                 exchange = Exchange(data.seen, units, plan, likelihoods)
-                learn = self.hyperparameters != "given"
-                best, settled = allocate_demand(task, exchange, learn)
+                points = POINTS if mixes(self.hyperparameters, "natural", task) else 0
+                climbs = NaturalSettings(learn=self.hyperparameters != "given", points=points)
+                best, settled = allocate_demand(task, exchange, climbs)
                 notes = () if settled else (UNSETTLED,)
                 recorded = exchange.observations
                 shares, errors = exchange.plan.shares, exchange.errors

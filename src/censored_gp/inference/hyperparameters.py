@@ -110,7 +110,8 @@ def log_prior(free: Roles, start: Roles, hold: bool = False) -> LogPrior:
             if hold or not np.any(centre):
                 plain.append((a, centre, at, np.full(len(a), CERTAIN)))
                 continue
-            square = float(a @ a)
+            # Coefficients that have vanished are infinitely unlikely, not an error.
+            square = max(float(a @ a), 1e-300)
             away = 0.5 * np.log(square / float(centre @ centre)) / SIZE_SPREAD
             value -= 0.5 * away**2
             gradient[at] -= away / SIZE_SPREAD * a / square

@@ -511,7 +511,14 @@ class FitSchedule:
             if self.over or self.best.evaluation.left_out < MOST_LEFT_OUT:
                 return
             finer = self.task.problem(self.model(self.best.free), knots=True)
-            if finer.inducing_size < WORTH_REFINING * self.best.problem.inducing_size:
+            before = self.best.problem.inducing
+            outgrown = any(
+                isinstance(old, Knots) and not (isinstance(new, Knots) and new.suits(old))
+                for role, several in finer.inducing.items()
+                for old, new in zip(before[role], several, strict=True)
+            )
+            enough = WORTH_REFINING * self.best.problem.inducing_size
+            if finer.inducing_size < enough and not outgrown:
                 return
             self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)
 
@@ -522,7 +529,7 @@ class FitSchedule:
             for z, kernel in zip(inducing, self.model(best.free).priors[role].kernels, strict=True):
                 if isinstance(z, Knots):
                     name = type(kernel).__name__
-                    told = f"Of the {role}, {name} has {z.size} knots along its input."
+                    told = f"The {name} of the {role} is computed on a grid of {z.size} knots."
                     result = dataclasses.replace(result, message=f"{result.message} {told}")
         share = best.evaluation.left_out
         if share > NOTABLE_SHARE:

@@ -486,13 +486,15 @@ def _moments(state: State, role: str, sites: Sites | None) -> Moments:
     return Moments(*np.concatenate(parts, axis=1))
 
 
-def allocate_demand(task: Task, exchange: Exchange, learn: bool = True) -> tuple[Model, bool]:
+def allocate_demand(
+    task: Task, exchange: Exchange, settings: NaturalSettings
+) -> tuple[Model, bool]:
     """Fit a model to own demand, by messages and climbs of the engine in turn.
 
-    Return the model and whether the messages settled; `learn` is whether hyper-parameters move.
+    Return the model and whether the messages settled.
     """
     first = dataclasses.replace(task, observations=exchange.units.apply(exchange.observations))
-    climbs = best_climbs(first, NaturalSettings(learn=learn))
+    climbs = best_climbs(first, settings)
     state, settled = climbs.best, False
     sites = state.sites
     with blas_threads_for(max(state.problem.order(r, lmc) for r, lmc in state.free.items())):

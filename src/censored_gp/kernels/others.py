@@ -87,9 +87,9 @@ class Linear(Kernel):
 class Brownian(Kernel):
     """k = Σ_c (|x_c| + |z_c| - |x_c - z_c|) / (2 scale_c): a level that walks at random.
 
-    It starts at zero, the middle of centred inputs, and its variance grows by one with every
-    `scale` on either side. Beyond the data it stays where it was last seen, as it has no mean to
-    return to, and becomes ever less certain.
+    It starts at zero where the input is zero (of times: at the first one), and its variance grows
+    by one with every `scale` on either side. Beyond the data it stays where it was last seen, as it
+    has no mean to return to, and becomes ever less certain.
 
     >>> print(Brownian(2.0)([[1.0]], [[-1.0], [1.0], [4.0]]))
     [[0.  0.5 0.5]]
@@ -103,7 +103,7 @@ class Brownian(Kernel):
         return jnp.sum((jnp.abs(x) + jnp.abs(z) - jnp.abs(x - z)) / (2.0 * self.scale))
 
     def starting_values(self, X: Float[np.ndarray, "N K"]) -> dict[str, np.ndarray]:
-        """The mean distance from the middle: variance one on average."""
+        """The mean distance from zero: variance one on average."""
         size = np.mean(np.abs(X), axis=0) * X.shape[1]
         return {"scale": per_column(np.where(size > 0.0, size, 1.0))}
 

@@ -79,6 +79,10 @@ class Knots(eqx.Module):
         size = int(np.ceil(span / spacing)) + 1
         return cls(np.asarray(x.min() - margin), np.asarray(spacing), size)
 
+    def suits(self, other: Knots) -> bool:
+        """Whether the lengthscale has not grown by half or more since another grid was made."""
+        return float(self.spacing) < 1.5 * float(other.spacing)
+
     def window(self, length: float) -> int:
         """Return how many neighbouring knots are within reach, rounded up to a multiple of 8."""
         within = int(np.ceil(2.0 * REACH * length / float(self.spacing))) + 1

@@ -51,7 +51,7 @@ FASTER = 4
 """A fast kernel is worth a try where the slow one is at least this many times as long."""
 FEW_OUTPUTS = 4
 """Up to this many outputs can have latent functions of their own by the rank of the mixing."""
-MOST_TIMES = 400
+MOST_TIMES = 256
 """Outputs are a panel at up to this many days, or longer periods."""
 MOST_BUMPS = 8
 """The nugget of a mean has at most this many bumps over its cycle."""
