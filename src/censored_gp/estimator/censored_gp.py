@@ -747,6 +747,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Times go on at the spacing of the training data, and only through those hours of the day
         (of the week, if two weeks are known) that the training data have.
 
+        The level of a panel of days walks at random. Its median stays where it was, but with a log
+        link the expectation grows with the uncertainty: further ahead than the training data are
+        long, use `quantile` at those times instead.
+
         Parameters
         ----------
         periods, until : int; time
