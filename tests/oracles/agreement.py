@@ -188,7 +188,10 @@ def regression() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = CensoredGP(
-            kernels={"mean": [RBF(1.0)]}, heteroscedastic=False, engine_settings={"learn": False}
+            kernels={"mean": [RBF(1.0)]},
+            heteroscedastic=False,
+            hyperparameters="fixed",
+            engine_settings={"learn": False},
         ).fit(x, y)
     new = np.array([[0.1], [1.4], [3.5]])
     mean, std = model.predict(new, return_std=True)
