@@ -64,9 +64,10 @@ def scipy_families() -> Rows:
 
     for family, (theta, oracle) in CASES.items():
         y = oracle.ppf(U[1:-1])
-        discrete = as_likelihood(family).support.discrete
-        log_density = oracle.logpmf if discrete else oracle.logpdf
-        above = oracle.sf(y - discrete)
+        support = as_likelihood(family).support
+        log_density = oracle.logpmf if support.discrete else oracle.logpdf
+        # Nothing is below the least value, which may have a probability of its own.
+        above = np.where(y == support.lower, 1.0, oracle.sf(y - support.discrete))
         found = [ours(family, *b, *theta) for b in ((y, y), (y, np.inf), (-np.inf, y))]
         expected = [log_density(y), np.log(above), oracle.logcdf(y)]
         yield family, gap(found, expected), 1e-9
