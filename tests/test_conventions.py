@@ -23,7 +23,7 @@ LAYERS = (
 )
 
 OPTIONAL = (
-    *("matplotlib", "altair", "vl_convert", "jinja2", "blackjax", "pandas", "polars"),
+    *("matplotlib", "vl_convert", "jinja2", "blackjax", "pandas", "polars"),
     *("dask", "distributed"),
 )
 

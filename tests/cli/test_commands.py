@@ -264,7 +264,7 @@ def test_cross_validation_runs(here, rows, line):
 
 
 def test_report_writes_a_page(here, run):
-    pytest.importorskip("altair")
+    pytest.importorskip("jinja2")
     pytest.importorskip("vl_convert")
     asked = "report --load bikes.cgp --title Bikes --folds 0 --output"
     succeeded(run(f"{asked} report.html"))

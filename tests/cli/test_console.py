@@ -23,7 +23,7 @@ def ending(error):
         (FileNotFoundError(2, "No such file", "t.csv"), 2, "t.csv: No such file"),
         (PermissionError(13, "Permission denied", "t.csv"), 2, "t.csv: Permission denied"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
-        (ImportError("needs altair"), 1, "needs altair"),
+        (ImportError("needs jinja2"), 1, "needs jinja2"),
         (MemoryError(), 1, "out of memory"),
         (ZeroDivisionError("by zero"), 1, "ZeroDivisionError: by zero"),
         (KeyboardInterrupt(), 130, "Interrupted"),

@@ -2,9 +2,9 @@
 
 `plots` draws with matplotlib (`pip install "censored-gp[plot]"`): outputs, components, lost demand,
 calibration, the fit. `report` writes one self-contained page
-(`pip install "censored-gp[report]"`): it computes what the page says, `charts` draws with
-altair, and `template.html` is the page. Import the names below from here; the modules themselves
-are internal. Nothing here loads matplotlib or altair before it is used.
+(`pip install "censored-gp[report]"`): it computes what the page says, `template.html` is the page,
+and `report.js` draws its charts with Vega-Lite. Import the names below from here; the modules
+themselves are internal. Nothing here loads matplotlib before it is used.
 
 >>> from censored_gp.reporting import COLOURS
 >>> COLOURS["truth"]

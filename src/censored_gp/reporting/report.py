@@ -1,15 +1,16 @@
 """The report: one HTML page about a fitted model that needs no network and no other file.
 
-Its content is computed here, and the sentences about it are written. `charts` draws, and
-`template.html` is the page. Text may hold names that users gave; the template escapes it.
+Its content is computed here, and the sentences about it are written. `template.html` is the page,
+and `report.js` draws its charts. Text may hold names that users gave; the template escapes it.
+Data of charts are named columns, whose names are single letters, never the user's text.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +21,19 @@ from sklearn.utils.validation import check_is_fitted
 
 import censored_gp
 from censored_gp.data.errors import listed
+from censored_gp.data.layout import inputs_table
 from censored_gp.estimator.analysis.compare import compare
-from censored_gp.estimator.analysis.diagnose import Diagnosis, censoring_cautions
+from censored_gp.estimator.analysis.diagnose import censoring_cautions
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import MODELS, paper_name
 from censored_gp.estimator.summary import kernel_labels
+from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.reporting.plots import (
+    DAYS,
+    LEVELS,
     XAxis,
+    chance_limits,
+    known_cells,
     predict_training,
     records,
     training_axis,
@@ -39,7 +46,7 @@ FEWEST_POINTS = 300
 MOSTLY_MISSING = 0.5
 """An output of which a larger share of cells is missing is listed among the problems."""
 CELL_KINDS = ("exact", "right", "left", "interval", "missing", "partial")
-"""Kinds of cells; charts refer to them by position."""
+"""Kinds of cells; data of charts refer to them by position."""
 ALL_OUTPUTS = "all outputs"
 
 
@@ -67,38 +74,6 @@ class Lost(NamedTuple):
     total: dict[str, Any]
     outputs: list[dict[str, Any]]
     groups: dict[str, list[dict[str, Any]]]
-
-
-@dataclass(frozen=True)
-class Content:
-    """Everything that a report says."""
-
-    title: str
-    model: Any
-    probability: float
-    series: Series
-    lost: Lost | None
-    diagnosis: Diagnosis | None
-    comparison: list[dict[str, Any]]
-    problems: list[str]
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the outputs."""
-        return [str(name) for name in self.model.output_names_]
-
-    @property
-    def methods(self) -> list[dict[str, Any]]:
-        """The rows of the diagnosis about all outputs together, this model first."""
-        rows = [] if self.diagnosis is None else records(self.diagnosis.rows)
-        return [row for row in rows if row["output"] == rows[-1]["output"]]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of cells of each kind; "never": of the missing ones, those of an exposure of 0."""
-        known = self.model.observations_
-        kinds = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in CELL_KINDS}
-        return kinds | {"never": int((known.exposure == 0).sum())}
 
 
 # ---- series ----
@@ -189,16 +164,55 @@ def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:
     names = list(MODELS) if wanted is True else [wanted] if isinstance(wanted, str) else wanted
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return records(wanted)
-    columns, inputs = model.columns_, model.training_.inputs
-    return records(
-        compare(
-            {source: columns.values(source, inputs) for source in columns.groups},
-            model.observations_,
-            models=names,
-            likelihoods=model.likelihood,
-            settings={"engine": model.engine, "max_iterations": model.max_iterations},
-        )
-    )
+    settings = {"engine": model.engine, "max_iterations": model.max_iterations}
+    table = inputs_table(model.columns_, model.training_.inputs)
+    known, families = model.observations_, model.likelihood
+    return records(compare(table, known, models=names, likelihoods=families, settings=settings))
+
+
+# ---- charts ----
+
+
+def series_charts(model: Any, series: Series) -> list[dict[str, Any]]:
+    """Return a chart of each output: observations and predictions."""
+    axis = series.axis
+    label = None if axis.is_time else axis.label
+    shared = {"kind": "series", "kinds": CELL_KINDS, "time": axis.is_time, "label": label}
+    return [
+        {**shared, "title": f"Observations and predictions of {name}", "data": columns}
+        for name, columns in zip(model.output_names_, series.columns, strict=True)
+    ]
+
+
+def lost_charts(model: Any, lost: Lost | None) -> list[dict[str, Any]]:
+    """Return charts of lost demand by hour and weekday, if there are any."""
+    names = [ALL_OUTPUTS, *model.output_names_] if len(model.output_names_) > 1 else [ALL_OUTPUTS]
+    fields = {"y": "lost", "lo": "lost_low", "hi": "lost_high", "r": "observed", "s": "share",
+              "sl": "share_low", "sh": "share_high", "c": "censored", "n": "cells"}  # fmt: skip
+    titles = {"hour": "By hour of the day", "weekday": "By day of the week"}
+    orders = {"hour": list(range(24)), "weekday": DAYS}
+    charts = []
+    for group, rows in lost.groups.items() if lost else ():
+        kept = [row for row in rows if str(row["output"]) in names]
+        data = {key: rounded([row[name] for row in kept]) for key, name in fields.items()}
+        data["g"] = [int(row[group]) if group == "hour" else row[group][:3] for row in kept]
+        data["o"] = [names.index(str(row["output"])) for row in kept]
+        shared = {"kind": "lost", "group": group, "order": orders[group], "names": names}
+        charts.append({**shared, "title": titles[group], "data": data})
+    return charts
+
+
+def calibration_charts(pit: PIT) -> list[dict[str, Any]]:
+    """Return the histogram of the PIT and the coverage of intervals."""
+    histogram = pit_histogram(pit)
+    edges = rounded(np.arange(len(histogram) + 1) / len(histogram))
+    bars = {"x": edges[:-1], "x2": edges[1:], "y": rounded(histogram)}
+    limits = chance_limits(len(histogram), known_cells(pit))
+    held = {"x": LEVELS, "y": rounded(pit_coverage(pit, LEVELS))}
+    return [
+        {"kind": "pit", "title": "Histogram of the PIT", "limits": limits, "data": bars},
+        {"kind": "coverage", "title": "Coverage of central intervals", "data": held},
+    ]
 
 
 # ---- problems ----
@@ -284,17 +298,15 @@ def percent(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
 
 
-def data_words(content: Content) -> str:
+def data_words(model: Any) -> str:
     """Return the extent of the data."""
-    model, names, axis = content.model, content.names, content.series.axis
-    shown = listed(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    names, axis, known = model.output_names_, training_axis(model), model.observations_
     outputs = _several(len(names), "output")
-    words = f"The data have {content.series.rows:,} rows of {outputs}: {shown}."
+    words = f"The data have {len(known):,} rows of {outputs}: {listed(names)}."
     if axis.is_time:
         zone = model.columns_.zones[model.columns_.is_time.index(True)]
         first, last = _minute(axis.values.min()), _minute(axis.values.max())
         words += f" They run from {first} to {last}{f' ({zone})' if zone else ''}."
-    known = model.observations_
     for step in np.unique(known.step[known.step > 0]):
         own = [name for name, each in zip(names, known.step, strict=True) if each == step]
         whose = "" if len(own) == len(names) else f" of {listed(own)}"
@@ -403,8 +415,6 @@ def write_report(
     try:
         import jinja2
         import vl_convert
-
-        from censored_gp.reporting import charts
     except ImportError as error:
         raise ImportError(
             f"A report needs {error.name}, which is not installed: "
@@ -413,20 +423,35 @@ def write_report(
     if diagnosis is None and folds:
         diagnosis = model.diagnose(folds=folds)
     cautions = () if diagnosis is None else diagnosis.warnings
-    names = [str(name) for name in model.output_names_]
+    methods = [] if diagnosis is None else records(diagnosis.rows)
+    names, known = model.output_names_, model.observations_
+    counts = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in CELL_KINDS}
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    found = Content(
-        title or f"Censored GP report: {', '.join(names[:3])}{more}",
-        model,
-        probability,
-        drawn_series(model, probability, max_points),
-        lost_demand(model, probability, random_state),
-        diagnosis,
-        comparison_rows(model, comparison),
-        list(dict.fromkeys((*problems, *data_problems(model), *cautions))),
-    )
-    # Vega, Vega-Lite and Vega-Embed in one script. Its type says wrongly that it needs an argument.
-    script = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue]
+    series = drawn_series(model, probability, max_points)
+    lost = lost_demand(model, probability, random_state)
+    charts = {
+        "series": series_charts(model, series),
+        "lost": lost_charts(model, lost),
+        "calibration": calibration_charts(diagnosis.pit) if diagnosis else [],
+    }
+    interval = f"{probability:.0%} interval"
+    for number, chart in enumerate(itertools.chain(*charts.values())):
+        chart |= {"id": f"chart-{number}", "interval": interval}
+    content = {
+        "title": title or f"Censored GP report: {', '.join(names[:3])}{more}",
+        "model": model,
+        "names": names,
+        "interval": interval,
+        # Of the missing cells, those that could not be seen at all.
+        "counts": counts | {"never": int((known.exposure == 0).sum())},
+        "series": series,
+        "lost": lost,
+        "diagnosis": diagnosis,
+        "methods": methods,
+        "comparison": comparison_rows(model, comparison),
+        "problems": list(dict.fromkeys((*problems, *data_problems(model), *cautions))),
+        "charts": charts,
+    }
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -437,12 +462,11 @@ def write_report(
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     pages.filters |= {"amount": amount, "percent": percent}
     words: dict[str, Any] = {"data_words": data_words, "model_words": model_words, "code": code}
-    pages.globals |= words | {"records": records, "ALL_OUTPUTS": ALL_OUTPUTS}
-    text = pages.get_template("template.html").render(
-        content=found,
-        charts=charts.draw(found),
-        vega=script.replace("</script", r"<\/script"),
-    )
+    pages.globals |= words | {"ALL_OUTPUTS": ALL_OUTPUTS}
+    # Vega, Vega-Lite and Vega-Embed in one script. Its type says wrongly that it needs an argument.
+    script = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue]
+    vega = script.replace("</script", r"<\/script")
+    text = pages.get_template("template.html").render(content, vega=vega)
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
     return Path(path)
