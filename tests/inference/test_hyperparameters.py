@@ -14,15 +14,12 @@ from censored_gp.estimator.presets import load
 from censored_gp.inference import natural
 from censored_gp.inference.fisher import from_vector, to_vector
 from censored_gp.inference.hyperparameters import (
-    Walker,
-    chart,
     displaced,
     log_prior,
     mixes,
     radial_factor,
     rotations,
     standard_points,
-    walk,
 )
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import MixedPosterior, Posterior
@@ -81,35 +78,6 @@ def test_sizes_move_by_factors_and_rotations_change_no_covariance():
             free["mean"].coregionalization, turned.coregionalization, strict=True
         ):
             np.testing.assert_allclose(after, before, atol=1e-8)
-
-
-def test_gradient_in_the_chart_is_the_derivative_of_the_density_there():
-    free = free_of(small.mixed())
-    random = np.random.default_rng(0)
-    start, weight = to_vector(free), random.normal(size=len(to_vector(free)))
-    change = 0.4 * random.normal(size=len(start))
-
-    def density(change):
-        moved = displaced(free, change)
-        return weight @ np.sin(to_vector(moved)) + chart(free, change, moved, 0 * start)[0]
-
-    moved = displaced(free, change)
-    _, slope = chart(free, change, moved, weight * np.cos(to_vector(moved)))
-    ends = [[density(change + s * unit) for unit in np.eye(len(start))] for s in (1e-5, -1e-5)]
-    np.testing.assert_allclose(slope, np.subtract(*ends) / 2e-5, atol=1e-7)
-
-
-def test_walks_draw_from_the_density_that_they_are_given():
-    """A Gumbel distribution, which is skewed, from a Gaussian start."""
-    random = np.random.default_rng(0)
-
-    def at(place, state):
-        value, slope = -place - np.exp(-place), -1.0 + np.exp(-place)
-        return Walker(place, float(value.sum()), slope, place)
-
-    drawn = [walk(at(random.normal(size=2), None), 25, at, random) for _ in range(600)]
-    np.testing.assert_allclose(np.mean(drawn, axis=0), np.euler_gamma, atol=0.2)
-    np.testing.assert_allclose(np.var(drawn, axis=0), np.pi**2 / 6, rtol=0.25)
 
 
 def test_a_step_is_as_long_as_the_drop_over_it_tells():

@@ -351,8 +351,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                     chosen = dataclasses.replace(chosen, learn=False)
             if mixes(self.hyperparameters, self.engine, task):
                 chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
-            if self.hyperparameters == "given" and self.engine == "natural":
-                chosen = dataclasses.replace(chosen, hold=True)
+            if self.engine == "natural":
+                hold, optional = (self.hyperparameters == name for name in ("given", "auto"))
+                chosen = dataclasses.replace(chosen, hold=hold, optional=optional)
             posterior, report = infer(self.engine, task, chosen)
             report = dataclasses.replace(report, notes=(*report.notes, *notes))
             self.substitution_, self.substitution_error_ = shares, errors

@@ -6,10 +6,7 @@ posterior is approximated there by a Gaussian,
 
     theta ~ N(mode, (F + P)^-1),        F: the Fisher information, P: the precision of the prior,
 
-of which a few points are drawn. Where cells are few, log p(theta | y) is skewed, above all if most
-of them are censored: every point then walks on by some Langevin steps that are accepted or refused
-(Metropolis), which draw from ELBO + log p itself. Predictions are mixtures over the posteriors at
-these points.
+of which a few points are drawn. Predictions are mixtures over the posteriors at these points.
 
 The prior is around the starting values of the model. These are taken from the spread of inputs and
 outputs, so it has no unit. Logarithms of lengthscales, of other hyper-parameters of kernels, and of
@@ -55,16 +52,6 @@ CERTAIN = 1e-6
 """The deviation of what is not to move at all: nuggets that start at zero, and rotations."""
 MOST_LEVELS = 12
 """The curvature of the levels is a difference of gradients if there are at most so many."""
-MOST_STEPS = 8
-"""Langevin steps of a design point at most."""
-WALKED_CELLS = 1280
-"""Steps times observed cells are at most this: with more cells a design point takes no step."""
-STEP = 1.3
-"""The length of Langevin steps, in deviations, times the sixth root of the dimension."""
-LONGEST_DRIFT = 5.0
-"""The slope that a Langevin step follows is at most this, times the root of the dimension."""
-TURN = 0.5
-"""The length of a Langevin step along a rotation, in units of coefficients."""
 LEAST_FACTOR = 0.1
 """A step from the mode is shortened to this share of it at most."""
 MOST_FACTOR = 1.5
@@ -188,29 +175,6 @@ def displaced(free: Roles, change: Vector) -> Roles:
     return from_vector(moved, free)
 
 
-def chart(free: Roles, change: Vector, moved: Roles, gradient: Vector) -> tuple[float, Vector]:
-    """Return the log volume of :func:`displaced`, and the gradient of log p times it in the change.
-
-    `gradient` is that of log p, a density over log |a| and the direction of a, at the moved
-    hyper-parameters. With s = a + t the direction is s / |s|, of volume (|s| / |a|)^-R.
-    """
-    volume, slope, places = 0.0, gradient.copy(), positions(free)
-    for role, lmc in free.items():
-        for (a, at), (there, _) in zip(
-            amplitudes(lmc, places[role]), amplitudes(moved[role], places[role]), strict=True
-        ):
-            length = float(np.linalg.norm(a))
-            if length > 0.0:
-                unit, turned = a / length, a + change[at] - a * (change[at] @ a) / length**2
-                far, near = np.linalg.norm(turned), np.linalg.norm(there)
-                volume -= len(a) * np.log(far / length)
-                radial = gradient[at] @ there / length
-                across = (gradient[at] - there * (gradient[at] @ there) / near**2) * near / far
-                across = across - len(a) * (turned - a) / far**2
-                slope[at] = radial * unit + across - unit * (unit @ across)
-    return volume, slope
-
-
 def standard_points(count: int, dimension: int) -> Float[np.ndarray, "K P"]:
     """Return a Latin hypercube of standard normal points, a sample of mean 0 and variance 1."""
     levels = np.tile(ndtri((np.arange(count) + 0.5) / count), (dimension, 1))
@@ -256,42 +220,6 @@ def principal_directions(
     for i in np.flatnonzero(told < 0.5 * values):
         found[:, i] *= radial_factor(0.5, value - at(found[:, i], False)[0]) or LEAST_FACTOR
     return found
-
-
-class Walker(NamedTuple):
-    """Where a walk is: standardised coordinates, log density and its slope, and a state."""
-
-    place: Vector
-    value: float
-    slope: Vector
-    state: Any
-
-    def drift(self, step: float) -> Vector:
-        """Return the place that a Langevin step is around."""
-        longest = LONGEST_DRIFT * np.sqrt(len(self.slope))
-        shorter = min(1.0, longest / max(float(np.linalg.norm(self.slope)), 1e-300))
-        return self.place + 0.5 * step**2 * shorter * self.slope
-
-
-def walk(
-    walker: Walker,
-    steps: int,
-    at: Callable[[Vector, Any], Walker],
-    random: np.random.Generator,
-) -> Any:
-    """Return the state after Metropolis-adjusted Langevin steps.
-
-    `at` evaluates a place, with the state that is left.
-    """
-    length = STEP * len(walker.place) ** (-1.0 / 6.0)
-    for _ in range(steps):
-        ahead = walker.drift(length)
-        tried = at(ahead + length * random.standard_normal(len(ahead)), walker.state)
-        if np.isfinite(tried.value):
-            there, back = tried.place - ahead, walker.place - tried.drift(length)
-            log_ratio = tried.value - walker.value + 0.5 * (there @ there - back @ back) / length**2
-            walker = tried if np.log(random.uniform()) < log_ratio else walker
-    return walker.state
 
 
 def radial_factor(promised: float, fallen: float) -> float:

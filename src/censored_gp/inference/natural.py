@@ -32,18 +32,11 @@ from censored_gp.inference.fisher import (
 from censored_gp.inference.hyperparameters import (
     LEAST_FACTOR,
     MOST_NUMBERS,
-    MOST_STEPS,
-    TURN,
-    WALKED_CELLS,
-    Walker,
-    chart,
     displaced,
     log_prior,
     principal_directions,
     radial_factor,
-    rotations,
     standard_points,
-    walk,
 )
 from censored_gp.inference.lookup import MOST_BY_OUTPUT
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
@@ -104,10 +97,7 @@ TOO_FAR = 3.0
 """It is shortened while the bound falls by this many times what the Gaussian promised."""
 FEW_CELLS = 5.0
 """With fewer cells for each hyper-parameter, many coupled outputs get a warning."""
-TOO_FEW = (
-    "the data cannot tell what outputs share from noise, and intervals may be too narrow. "
-    "coupled=False, rank=1 and heteroscedastic=False learn fewer."
-)
+TOO_FEW = "the data cannot tell what outputs share from noise, and intervals may be too narrow."
 MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": "The fit ran out of iterations before the bound settled; raise "
@@ -140,6 +130,8 @@ class NaturalSettings:
         `hyperparameters`; 0: the hyper-parameters have no prior and are taken for certain.
     hold
         With design points: whether kernels and their coefficients stay as they are.
+    optional
+        Whether a fit that cannot have design points does without them and says nothing.
     """
 
     max_iterations: int = 80
@@ -149,6 +141,7 @@ class NaturalSettings:
     learn: bool = True
     points: int = 0
     hold: bool = False
+    optional: bool = False
 
 
 class State(NamedTuple):
@@ -225,6 +218,17 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         parts = np.asarray(lmc.mean) * precision, precision
         sites[role] = Sites(*(np.broadcast_to(s[:, None], shape) for s in parts))
     return sites
+
+
+def fewer(free: Roles) -> str:
+    """Return which settings would make many coupled outputs learn fewer hyper-parameters."""
+    ranks = [a.shape[2] for f in free.values() for q, a in enumerate(f.mixing) if q not in f.own]
+    several = {
+        "coupled=False": True,
+        "rank=1": max(ranks, default=1) > 1,
+        "heteroscedastic=False": any(f.varies for role, f in free.items() if role != "mean"),
+    }
+    return f"To learn fewer, set {' or '.join(name for name, can in several.items() if can)}."
 
 
 def many_share(free: Roles) -> bool:
@@ -355,8 +359,7 @@ def fit(task: Task, settings: NaturalSettings | None = None) -> tuple[Posterior,
     try:
         posterior = climbs.mixed()
     except KeyboardInterrupt:
-        climbs.results.append(_ended(climbs.results[-1], "interrupted"))
-        posterior = climbs.posterior()
+        climbs.status, posterior = "interrupted", climbs.posterior()
     return posterior, climbs.result()
 
 
@@ -374,8 +377,8 @@ def best_climbs(task: Task, settings: NaturalSettings) -> FitSchedule:
             # state is whole.
             if not ends:
                 raise
-            ends[-1].results.append(_ended(ends[-1].results[-1], "interrupted"))
-        if ends[-1].results[-1].status == "interrupted":
+            ends[-1].status = "interrupted"
+        if ends[-1].status == "interrupted":
             break
 
     def criterion(end: FitSchedule) -> float:
@@ -386,21 +389,33 @@ def best_climbs(task: Task, settings: NaturalSettings) -> FitSchedule:
 
 
 class FitSchedule:
-    """The climbs of one fit, which share its iterations."""
+    """The climbs of one fit, which share its iterations.
+
+    Attributes
+    ----------
+    status
+        How the last climb ended.
+    left
+        The iterations that are left.
+    centre
+        The hyper-parameters that their prior is around.
+    best
+        The state that the fit would return now.
+    """
 
     def __init__(self, task: Task, settings: NaturalSettings) -> None:
         self.task, self.settings, self.left = task, settings, settings.max_iterations
-        self.results: list[FitResult] = []
+        self.status, self.site_steps, self.hyper_steps = "", 0, 0
+        self.trace: list[float] = []
+        self.notes: list[str] = []
         priors = task.centre or task.model.priors
         self.centre = {role: to_free(lmc) for role, lmc in priors.items()}
-        """The hyper-parameters that their prior is around."""
         self.best = self.choose_start()
-        """The state that the fit would return now."""
 
     @property
     def over(self) -> bool:
         """Whether no further climb may begin."""
-        return self.left <= 0 or self.results[-1].status == "interrupted"
+        return self.left <= 0 or self.status == "interrupted"
 
     def model(self, free: Roles) -> Model:
         """Return the model with given free hyper-parameters."""
@@ -428,8 +443,8 @@ class FitSchedule:
             except KeyboardInterrupt:
                 if not ends:
                     raise
-                self.results[-1] = _ended(self.results[-1], "interrupted")
-            if self.results[-1].status == "interrupted":
+                self.status = "interrupted"
+            if self.status == "interrupted":
                 break
         return max(ends, key=lambda end: end.value)
 
@@ -463,10 +478,11 @@ class FitSchedule:
         if status == "diverged" and np.isfinite(state.value):
             # There are finite values, but none that a step leads to.
             status = "stuck"
-        raised = jitter > first_jitter and status != "diverged"
-        notes = (f"The kernel matrices needed a jitter of {jitter:.0e}.",) if raised else ()
-        how = status, MESSAGES[status], float(state.evaluation.elbo), tuple(run.trace)
-        self.results.append(FitResult(*how, run.site_steps, run.hyper_steps, notes))
+        if jitter > first_jitter and status != "diverged":
+            self.notes.append(f"The kernel matrices needed a jitter of {jitter:.0e}.")
+        self.status, self.trace = status, self.trace + run.trace
+        self.site_steps += run.site_steps
+        self.hyper_steps += run.hyper_steps
         self.left -= run.site_steps if warm_up is None else 0
         return state
 
@@ -486,7 +502,7 @@ class FitSchedule:
         self.best = narrow = self.climb(*start[:4], known=start, look=look if spare else None)
         if not growth or self.over:
             return
-        before, own = self.results[-1], self.centre
+        own = self.centre
         free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
         self.centre = own | {ROLE: with_kernel(own[ROLE], growth[0])}
         problem = self.task.problem(self.model(free), knots=True)
@@ -495,12 +511,10 @@ class FitSchedule:
             self.best = wide
             return
         self.centre = own
-        if self.over:
-            interrupted = self.results[-1].status == "interrupted"
-            status = "interrupted" if interrupted else "out of iterations"
-            self.results.append(_ended(before, status))
-        else:
+        if not self.over:
             self.best = self.climb(*narrow[:4], known=narrow)
+        elif self.status != "interrupted":
+            self.status = "out of iterations"
 
     def refine(self) -> None:
         """Climb on with more inducing inputs while too few carry the fitted kernels.
@@ -524,19 +538,21 @@ class FitSchedule:
 
     def result(self) -> FitResult:
         """Return how the fit ended, and how kernels that are too fast for it are represented."""
-        result, best = _joined(self.results), self.best
+        best, message = self.best, MESSAGES[self.status]
         for role, inducing in best.problem.inducing.items():
-            for z, kernel in zip(inducing, self.model(best.free).priors[role].kernels, strict=True):
+            for z, kernel in zip(inducing, best.free[role].kernels, strict=True):
                 if isinstance(z, Knots):
                     name = type(kernel).__name__
-                    told = f"The {name} of the {role} is computed on a grid of {z.size} knots."
-                    result = dataclasses.replace(result, message=f"{result.message} {told}")
-        share = best.evaluation.left_out
+                    message += f" The {name} of the {role} is computed on a grid of {z.size} knots."
+        notes, share = dict.fromkeys(self.notes), best.evaluation.left_out
         if share > NOTABLE_SHARE:
-            note = f"The inducing inputs leave out up to {share:.0%} of the prior variance, which "
-            note += "counts as noise: raise max_inducing."
-            result = dataclasses.replace(result, notes=(*result.notes, note))
-        return result
+            notes[
+                f"The inducing inputs leave out up to {share:.0%} of the prior variance, which "
+                "counts as noise: raise max_inducing."
+            ] = None
+        bound, trace = float(best.evaluation.elbo), tuple(self.trace)
+        steps = self.site_steps, self.hyper_steps
+        return FitResult(self.status, message, bound, trace, *steps, tuple(notes))
 
     def posterior(self) -> Posterior:
         """Return the posterior at the best hyper-parameters."""
@@ -545,23 +561,29 @@ class FitSchedule:
         own = *own, np.asarray(best.jitter), self.training_sites(best), centre
         return jax.tree.map(np.asarray, Posterior(*own))
 
+    def certain(self, why: str) -> Posterior:
+        """Return the posterior at the best hyper-parameters, with a note if they should be mixed."""
+        if not self.settings.optional:
+            self.notes.append(
+                f"The hyper-parameters were taken for certain, not mixed over: {why}."
+            )
+        return self.posterior()
+
     def mixed(self) -> Posterior:
         """Return the posterior, mixed over design points of the hyper-parameters if asked for."""
-        best, status, points = self.best, self.results[-1].status, self.settings.points
-        order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
-        too_many = order**2 * points > MOST_NUMBERS
-        too_many |= any(
-            isinstance(z, Knots) for role in best.problem.inducing.values() for z in role
-        )
-        if not points or too_many or status in {"interrupted", "diverged"}:
+        best, points = self.best, self.settings.points
+        if not points or self.status in {"interrupted", "diverged"}:
             return self.posterior()
+        order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
+        if any(isinstance(z, Knots) for role in best.problem.inducing.values() for z in role):
+            return self.certain("a kernel is computed on a grid of knots")
+        if order**2 * points > MOST_NUMBERS:
+            return self.certain(f"the posterior has {order} weights, too many for {points} of them")
         cells, number = best.problem.cells, len(best.gradient)
         if many_share(best.free) and cells < FEW_CELLS * number:
-            note = f"There are {cells:.0f} observed cells for {number} hyper-parameters: {TOO_FEW}"
-            last = self.results[-1]
-            self.results[-1] = dataclasses.replace(last, notes=(*last.notes, note))
-        settings = dataclasses.replace(self.settings, learn=False, max_iterations=1)
-        run = Optimizer(best.problem, settings, best.jitter, centre=self.centre)
+            told = f"There are {cells:.0f} observed cells for {number} hyper-parameters"
+            self.notes.append(f"{told}: {TOO_FEW} {fewer(best.free)}")
+        run = Optimizer(best.problem, self.settings, best.jitter, centre=self.centre)
 
         def at(change: Vector, adapt: bool = True) -> State:
             free = displaced(best.free, change)
@@ -577,32 +599,13 @@ class FitSchedule:
                 near = state.evaluation.target if np.isfinite(state.value) else best.sites
                 state = run.evaluate(displaced(best.free, share * (root @ normal)), near)
                 if best.value - state.value < TOO_FAR * promised:
-                    break
-            else:
-                share, state = 0.0, best
-            if not steps:
-                return state
-            place = np.append(share * normal, np.zeros(wide.shape[1] - len(normal)))
-            start = walker(place, state)
-            # Where sites do not settle there is nowhere to walk from.
-            lost = not start.state.value > state.value - promised
-            return state if lost else walk(start, steps, walker, random)
+                    return state
+            return best
 
-        def walker(place: Vector, before: State) -> Walker:
-            change = wide @ place
-            free = displaced(best.free, change)
-            first = run.evaluate(free, before.evaluation.target)
-            state = run.evaluate(free, first.evaluation.target)
-            volume, slope = chart(best.free, change, free, state.gradient)
-            return Walker(place, state.value + volume, wide.T @ slope, state)
-
-        random, steps = np.random.default_rng(0), int(min(MOST_STEPS, WALKED_CELLS // cells))
         with blas_threads_for(order):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
-            prior = log_prior(best.free, self.centre, settings.hold).curvature
+            prior = log_prior(best.free, self.centre, self.settings.hold).curvature
             root = principal_directions(best.free, information, prior, lambda *z: at(*z)[-2:])
-            turns = [] if settings.hold else [TURN * rotations(best.free).T]
-            wide = np.concatenate([root, *turns], axis=1)
             normals = standard_points(points, root.shape[1])
             states = [point(k, normal) for k, normal in enumerate(normals)]
         parts = [
@@ -617,21 +620,3 @@ class FitSchedule:
     def training_sites(self, state: State) -> dict[str, Sites]:
         """Return the sites of the training rows, of the roles that have a nugget."""
         return {r: state.sites[r] for r, lmc in state.free.items() if lmc.nugget is not None}
-
-
-def _ended(result: FitResult, status: str) -> FitResult:
-    """Return a result of nothing but how a climb ended."""
-    return dataclasses.replace(
-        result, status=status, message=MESSAGES[status], trace=(), site_steps=0, hyper_steps=0
-    )
-
-
-def _joined(results: list[FitResult]) -> FitResult:
-    """Return the result of successive climbs: the last one's verdict, all the steps."""
-    return dataclasses.replace(
-        results[-1],
-        trace=tuple(value for result in results for value in result.trace),
-        site_steps=sum(result.site_steps for result in results),
-        hyper_steps=sum(result.hyper_steps for result in results),
-        notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
-    )

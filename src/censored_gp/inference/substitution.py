@@ -500,7 +500,7 @@ def allocate_demand(
     with blas_threads_for(max(state.problem.order(r, lmc) for r, lmc in state.free.items())):
         for _ in range(MOST_CLIMBS):
             sites, settled = exchange.settle(state)
-            if settled or climbs.results[-1].status == "interrupted":
+            if settled or climbs.status == "interrupted":
                 break
             climbs.left = STEPS_OF_CLIMB
             problem = dataclasses.replace(state.problem, terms=exchange.terms(task))
