@@ -12,6 +12,7 @@ from censored_gp.inference.elbo import evaluate
 from censored_gp.inference.fisher import fisher_information, to_dense, to_vector
 from censored_gp.inference.lookup import LocalFeatures
 from censored_gp.inference.natural import NaturalSettings, starting_sites
+from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.sites import Sites
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Gaussian, Poisson
@@ -97,7 +98,7 @@ def test_smoothed_white_noise_has_the_covariance_of_the_kernel(factor):
 
 
 def test_answers_are_those_of_dense_inducing_inputs():
-    """Moments and joint draws, between the rows and far beyond them."""
+    """Moments, shares of kernels and joint draws, between the rows and far beyond them."""
     task, found = long_task(length=0.5), []
     for most in (12, 80):
         own = dataclasses.replace(task, most_inducing=most)
@@ -112,6 +113,28 @@ def test_answers_are_those_of_dense_inducing_inputs():
     error = np.sqrt(variance["mean"] / len(drawn))
     np.testing.assert_allclose((drawn.mean(axis=0) - mean["mean"]) / error, 0.0, atol=4.5)
     np.testing.assert_allclose(drawn.var(axis=0), variance["mean"], rtol=0.05)
+
+
+def test_a_lengthscale_that_grows_gets_knots_further_apart():
+    """Those of the starting lengthscale would reach too few of their neighbours."""
+    task = long_task((Gaussian(),), rank=1, length=0.12, rows=80)
+    kernels = task.model.priors["mean"].kernels
+    before = task.problem(task.model, knots=True).inducing["mean"][0]
+    posterior, report = natural.fit(task)
+    fitted = posterior.model.priors["mean"].kernels[0]
+    assert report.converged
+    assert np.max(fitted.lengthscale) > 3.0 * np.max(kernels[0].lengthscale)
+    knots = posterior.inducing["mean"][0]
+    assert not Knots.along(fitted, task.inputs).suits(before)
+    assert Knots.along(fitted, task.inputs).suits(knots)
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_hyperparameters_that_should_be_mixed_are_said_to_be_certain(optional):
+    settings = NaturalSettings(max_iterations=2, points=2, optional=optional)
+    posterior, report = natural.fit(long_task(), settings)
+    assert type(posterior) is Posterior
+    assert any("certain" in note for note in report.notes) != optional
 
 
 def test_its_information_is_that_of_the_textbook():
@@ -149,9 +172,11 @@ def test_its_information_is_that_of_the_textbook():
 
 def test_a_saved_model_answers_the_same(tmp_path):
     rng, hours = np.random.default_rng(0), np.arange(80.0)
+    # A cycle of eight hours has fewer distinct inputs than the series.
+    kernels = [RBF(1.5), Periodic(8.0, 1.0)]
     table = {"x": hours, "y": np.sin(hours) + 0.1 * rng.normal(size=80)}
     model = CGP(
-        "gaussian", kernels=RBF(1.5), max_inducing=12, hyperparameters="fixed", random_state=0
+        "gaussian", kernels=kernels, max_inducing=12, hyperparameters="fixed", random_state=0
     )
     model.fit(table, outputs="y", inputs="x")
     assert "knots" in str(model.report_)

@@ -170,9 +170,8 @@ def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
         half = turn[d].T @ own.reshape(turn.shape[1], turn.shape[1]) @ turn[e]
         total += half if d == e else half + half.T
     _spread_shared([block.features[q] for q in dense], total)
-    alone = {pair.q: pair for pair in block.pairs if pair.diagonal}
     flat = np.zeros((outputs, block.total))
-    for q, pair in alone.items():
+    for q, pair in enumerate(block.alone):
         sums = pair.sums @ pair.left
         flat[:, block.places[q]] = block.mixing[q][..., None] * sums[:, None]
     means = np.diag(block.pairs[0].sums.sum(axis=1)) - flat @ block.times_covariance(flat.T)

@@ -527,6 +527,7 @@ class Block:
             (Pair if p != self.long else ChainPair if q == p else BorderPair)(self, q, p)
             for q, p in pairs
         ]
+        self.alone = [pair for q in kernels for pair in self.pairs if pair.q == pair.p == q]
         self.variances = np.stack([np.sum(a**2, axis=1) for a in mixing])
         self.linear = [
             np.zeros((outputs if self.by_output else a.shape[1], f.phi.shape[0]))
@@ -638,8 +639,8 @@ class Block:
     def components(self, rows: slice) -> tuple[Float[np.ndarray, "Q n D"], ...]:
         """Return means and variances of each kernel's share of f - m at some rows."""
         means = [u @ a.T for u, a in zip(self.latent(rows), self.mixing, strict=True)]
-        variances, alone = [], [pair for pair in self.pairs if pair.diagonal]
-        for q, pair in enumerate(alone):
+        variances = []
+        for q, pair in enumerate(self.alone):
             rest = self.features[q].rest[self.index[q][rows], None] * self.variances[q]
             variances.append(np.maximum(pair.variance(rows), 0.0) + rest)
         return np.stack(means), np.stack(variances)
@@ -708,9 +709,8 @@ class Block:
         centre = np.asarray(self.weights.mean)
         second_moment = self.covariance.second_moment(centre)
         if self.by_output:
-            alone = [pair.sums for pair in self.pairs if pair.diagonal]
-            for q, u in enumerate(self.functions):
-                self.sum_hu[q], self.sum_lu[q] = self.linear[q] @ u, alone[q] @ u
+            for q, (pair, u) in enumerate(zip(self.alone, self.functions, strict=True)):
+                self.sum_hu[q], self.sum_lu[q] = self.linear[q] @ u, pair.sums @ u
         d_mixing = [
             f + 2.0 * a * own[:, None]
             for f, a, own in zip(self.sum_hu, self.mixing, self.d_variances, strict=True)
