@@ -114,8 +114,8 @@ def test_shares_are_learned() -> None:
         ([[0.0, 0.2]], "must be a matrix"),
         ("guess", "must be a matrix"),
         ({"y0": {"z": 0.5}}, "got the name 'z'"),
-        ({"distances": [[0, 1], [1, 0]], "decay": -1.0}, "positive number"),
-        ({"distances": [[0, 1], [1, 0]], "length": 1.0}, "got 1.0 for 'length'"),
+        ({"distances": [[0, 1], [1, 0]], "decay": -1.0}, "'decay' parameter"),
+        ({"distances": [[0, 1], [1, 0]], "length": 1.0}, "got 'length'"),
     ],
 )
 def test_impossible_shares_are_refused(given: Any, said: str) -> None:

@@ -71,31 +71,6 @@ def test_what_does_not_exist_is_refused(model, ax):
         reporting.plot_component(model, 3, ax=ax)
     with pytest.raises(ValueError, match=r"role.*'mean', 'scale'"):
         reporting.plot_component(model, 0, role="shape", ax=ax)
-    with pytest.raises(ValueError, match=r"role.*'station_2'.*shape"):
-        reporting.plot_noise(model, 1, role="shape", ax=ax)
-
-
-def test_noise_is_drawn_in_the_units_of_the_output(model, ax):
-    drawn = reporting.plot_noise(model, "station_2", ax=ax).lines[0].get_ydata()
-    scale = predict_training(model).parameters()["scale"][:, 1]
-    np.testing.assert_allclose(drawn, scale)
-    assert ax.get_ylim()[0] == 0
-
-
-def test_couplings_are_correlations(model, ax):
-    image = reporting.plot_coregionalization(model, ax=ax).images[0].get_array()
-    table = model.correlations()
-    np.testing.assert_allclose(image[0], [table[name][0] for name in fitted.NAMES])
-    one = reporting.plot_coregionalization(model, "mean", 0, ax=ax)
-    np.testing.assert_allclose(np.diagonal(one.images[-1].get_array()), 1.0)
-    with pytest.raises(ValueError, match=r"kernel.*got 9"):
-        reporting.plot_coregionalization(model, "mean", 9, ax=ax)
-
-
-def test_the_elbo_is_drawn_evaluation_by_evaluation(model, ax):
-    np.testing.assert_array_equal(
-        reporting.plot_elbo(model, ax=ax).lines[0].get_ydata(), model.report_.trace
-    )
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -42,7 +43,7 @@ from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_dem
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units
-from censored_gp.model.starting_values import design_for, starting_models, with_kernels
+from censored_gp.model.starting_values import starting_models, with_kernels
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
@@ -51,6 +52,7 @@ ALL = slice(None)
 """All rows of the training table."""
 
 
+@dataclass(eq=False, repr=False)
 class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     """Gaussian-process regression for censored outputs.
 
@@ -164,52 +166,36 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     array([3.7])
     """
 
+    likelihood: Any = "gaussian"
+    kernels: Any = None
+    _: KW_ONLY
+    coupled: bool | dict[str, bool] = True
+    heteroscedastic: bool = True
+    use_censoring: bool = True
+    rank: Any = None
+    engine: Any = "natural"
+    max_iterations: int | None = None
+    engine_settings: Any = None
+    inducing_tolerance: float = 1e-6
+    max_inducing: int = 256
+    hyperparameters: str = "auto"
+    substitution: Any = None
+    random_state: Any = None
+    progress: Any = False
+
+    posterior_: Posterior = field(init=False)
+    training_: training.TrainingData = field(init=False)
+    report_: FitResult = field(init=False)
+    substitution_: Float[np.ndarray, "D D"] | None = field(init=False)
+    substitution_error_: Float[np.ndarray, "D D"] | None = field(init=False)
+    units_: Units = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: np.ndarray = field(init=False)
+
     _parameter_constraints: ClassVar[dict[str, Any]] = settings.CONSTRAINTS
     # With metadata routing, whatever says how far outputs were seen is told to both.
     __metadata_request__fit: ClassVar[dict[str, bool]] = dict.fromkeys(layouts.GIVEN, True)
     __metadata_request__score: ClassVar[dict[str, bool]] = dict.fromkeys(layouts.GIVEN, True)
-    posterior_: Posterior
-    training_: training.TrainingData
-    substitution_: Float[np.ndarray, "D D"] | None = None
-    substitution_error_: Float[np.ndarray, "D D"] | None = None
-    units_: Units
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-
-    def __init__(
-        self,
-        likelihood: Any = "gaussian",
-        kernels: Any = None,
-        *,
-        coupled: bool | dict[str, bool] = True,
-        heteroscedastic: bool = True,
-        use_censoring: bool = True,
-        rank: int | None = None,
-        engine: Any = "natural",
-        max_iterations: int | None = None,
-        engine_settings: Any = None,
-        inducing_tolerance: float = 1e-6,
-        max_inducing: int = 256,
-        hyperparameters: str = "auto",
-        substitution: Any = None,
-        random_state: Any = None,
-        progress: Any = False,
-    ) -> None:
-        self.likelihood = likelihood
-        self.kernels = kernels
-        self.coupled = coupled
-        self.heteroscedastic = heteroscedastic
-        self.use_censoring = use_censoring
-        self.rank = rank
-        self.engine = engine
-        self.max_iterations = max_iterations
-        self.engine_settings = engine_settings
-        self.inducing_tolerance = inducing_tolerance
-        self.max_inducing = max_inducing
-        self.hyperparameters = hyperparameters
-        self.substitution = substitution
-        self.random_state = random_state
-        self.progress = progress
 
     def fit(
         self,
@@ -313,21 +299,18 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
         keep_compiled_programs()
         with interruptible(), float64(), reported(self.progress) as tell:
-            own = data.own_inputs
-            design = design_for(vars(self), likelihoods, data.columns, data.inputs, own)
             if isinstance(start, CensoredGP):
-                begun, units, models = start, *training.continued(start, data)
+                units, models, centre = training.continued(start, data)
             else:
-                units = choose_units(likelihoods, data.seen.full_values())
-                begun = None if start is None else with_kernels(design, start)
-                models = starting_models(begun or design, units.apply(data.seen).full_values())
+                units, design = choose_units(likelihoods, data.seen.full_values()), None
+                if start is not None:
+                    design = with_kernels(training.design_of(self, data), start)
+                centre = None if design is None else {}
+                design = design or training.design_of(self, data)
+                models = starting_models(design, units.apply(data.seen).full_values())
             recorded = widen_exact(data.seen)
-            # The other engines take many times longer for a fit: they have one candidate.
-            task = training.make_task(self, data, models, units.apply(recorded), progress=tell)
-            if begun is not None:
-                # The prior is that of the earlier fit: its rows must not count twice.
-                centre = begun.posterior_.centre if isinstance(begun, CensoredGP) else {}
-                task = dataclasses.replace(task, explore=False, spare=(), centre=centre)
+            observed = units.apply(recorded)
+            task = training.make_task(self, data, models, observed, centre, progress=tell)
             held_out = getattr(chosen, "validation", None)
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
@@ -371,25 +354,21 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     @property
     def observations_(self) -> Observations:
         """Bounds of the training outputs."""
-        check_is_fitted(self)
         return self.training_.observations
 
     @property
     def output_names_(self) -> tuple[str, ...]:
         """Names of the outputs."""
-        check_is_fitted(self)
         return self.training_.observations.names
 
     @property
     def columns_(self) -> Columns:
         """The encoding of the inputs."""
-        check_is_fitted(self)
         return self.training_.columns
 
     @property
     def layout_(self) -> Layout | None:
         """The roles of the columns of the training table; None if arrays were given."""
-        check_is_fitted(self)
         return self.training_.layout
 
     @property
@@ -555,7 +534,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         places, own = self.training_.chosen(rows)
         mean, std = self._of_censored(lambda found: (found.mean, found.std), places)
-        filled = self._shaped(self._with_exact(mean, places), own)
+        filled = self._shaped(self.training_.bounded(mean, places), own)
         if not return_std:
             return filled
         std = np.where(self.training_.seen.rows(places).is_exact, 0.0, std)
@@ -576,7 +555,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         settings.check_probability(probability)
         places, own = self.training_.chosen(rows)
         ends = self._of_censored(lambda found: found.interval(probability), places)
-        low, high = (self._shaped(self._with_exact(end, places), own) for end in ends)
+        low, high = (self._shaped(self.training_.bounded(end, places), own) for end in ends)
         return low, high
 
     def _of_censored(
@@ -591,15 +570,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             found = ask(self.imputation(np.arange(len(self.observations_))[places][rows]))
             figures[:, rows] = np.where(exact[rows], np.nan, found)
         return figures
-
-    def _with_exact(self, cells: Cells, places: Any) -> Cells:
-        """Return training cells as observed where they are exact, within their bounds elsewhere."""
-        known, seen = self.observations_.rows(places), self.training_.seen.rows(places)
-        # Own demand is at most what is recorded, where that is below a limit.
-        most = np.where(known.is_exact, known.upper, np.inf)
-        within = np.clip(cells, seen.lower, seen.upper)
-        within = np.where(seen.is_partial, np.minimum(cells, most), within)
-        return np.where(seen.is_exact, seen.lower, within)
 
     def score(
         self,

@@ -52,15 +52,9 @@ def varying_prior(model: Model, role: str, kernel: int | None = None) -> LMC:
     return varying[role]
 
 
-def prior_correlation(
-    model: Model, role: str = "mean", kernel: int | None = None
-) -> Float[np.ndarray, "D D"]:
-    """Return the correlation of sum_q B_q: of the latent functions at one and the same input.
-
-    With `kernel`, a position among those of the role, it is that of B_q alone.
-    """
-    chosen = slice(None) if kernel is None else slice(kernel, kernel + 1)
-    matrices = varying_prior(model, role, kernel).coregionalization[chosen]
+def prior_correlation(model: Model, role: str = "mean") -> Float[np.ndarray, "D D"]:
+    """Return the correlation of sum_q B_q: of the latent functions at one and the same input."""
+    matrices = varying_prior(model, role).coregionalization
     # Outputs in different blocks are independent.
     total = np.asarray(block_diag(*np.sum(matrices, axis=0)))
     scale = np.sqrt(np.maximum(np.diagonal(total), 1e-300))

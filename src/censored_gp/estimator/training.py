@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import numbers
+import itertools
 from collections.abc import Mapping, Sequence
+from numbers import Number, Real
 from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from censored_gp.data import layout as layouts
@@ -29,13 +31,24 @@ from censored_gp.inference import Task
 from censored_gp.inference.substitution import FIRST_SHARE, Plan
 from censored_gp.likelihoods import Gaussian, Likelihood, as_likelihood
 from censored_gp.likelihoods.links import Identity
+from censored_gp.model.lmc import LMC
 from censored_gp.model.model import Model, Units
-from censored_gp.model.starting_values import freedom_of
+from censored_gp.model.starting_values import Design, design_for, freedom_of
 
 Matrix = Float[np.ndarray, "N C"]
 Times = Shaped[np.ndarray, " N"]
 
-READABLE = (str, bytes, numbers.Number, np.generic, datetime.date, datetime.timedelta)
+WHOLE = 1.0 + 1e-9
+"""Shares sum to at most this."""
+
+BY_DISTANCE: dict[str, Any] = {
+    "distances": "no_validation",
+    "decay": [Interval(Real, 0, None, closed="neither")],
+    "moving": [Interval(Real, 0, 1, closed="right")],
+}
+"""Keys of `substitution` by distances, and what they may be."""
+
+READABLE = (str, bytes, Number, np.generic, datetime.date, datetime.timedelta)
 """The types that cells of inputs may have in an array of objects."""
 
 
@@ -107,6 +120,17 @@ class TrainingData:
         index, output = self.rows.index.rows(rows), self.rows.output
         return places, Rows(index, row, None if output is None else output[rows])
 
+    def bounded(
+        self, cells: Float[np.ndarray, "K D"], rows: Any = slice(None)
+    ) -> Float[np.ndarray, "K D"]:
+        """Return estimates of cells within what is known of them: exact cells as observed."""
+        known, seen = self.observations.rows(rows), self.seen.rows(rows)
+        # Own demand is at most what is recorded, where that is below a limit.
+        most = np.where(known.is_exact, known.upper, np.inf)
+        within = np.clip(cells, seen.lower, seen.upper)
+        within = np.where(seen.is_partial, np.minimum(cells, most), within)
+        return np.where(seen.is_exact, seen.lower, within)
+
     def table(self, columns: Mapping[str, Any]) -> Any:
         """Return columns as a table of the training table's backend."""
         if self.layout is None:
@@ -136,19 +160,16 @@ def read_training(
     y: Any = None,
     *,
     outputs: Any = None,
-    by: Any = None,
-    time: Any = None,
-    inputs: Any = None,
     rounded: Any = None,
     own_inputs: Any = None,
-    holidays: str | None = None,
-    **bounds: Any,
+    **given: Any,
 ) -> TrainingData:
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
     layout = rows = None
-    given: dict[str, Any] = {"by": by, "time": time, "inputs": inputs, "holidays": holidays}
+    bounds = {name: given[name] for name in layouts.GIVEN if name in given}
     if outputs is None:
-        named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        roles = {name: given[name] for name in given if name not in bounds}
+        named = [f"{name}={value!r}" for name, value in roles.items() if value is not None]
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
         table, observations = X, None
@@ -156,9 +177,8 @@ def read_training(
     elif y is not None:
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
-        layout, rows, table, observations = layouts.read_training(
-            X, outputs, own_inputs=own_inputs, **given, **bounds
-        )
+        read = layouts.read_training(X, outputs, own_inputs=own_inputs, **given)
+        layout, rows, table, observations = read
     with layouts.placed(layout, rows):
         matrix, columns = validated_inputs(model, table)
         if observations is None:
@@ -183,11 +203,11 @@ def read_training(
                 else layout.own_columns
             )
             own = tuple(columns.indices(each, asked_by="`own_inputs`") for each in names)
-    others = (bounds.get(name) for name in ("censored", "lower", "upper", "exposure"))
-    capacity = bounds.get("capacity") if all(each is None for each in others) else None
-    each = isinstance(capacity, list | tuple) and len(capacity) == observations.shape[1]
-    lasting = isinstance(capacity, int | float | Mapping) or each
-    capacity = capacity if lasting and layout is None else None
+    stated = {name for name, value in bounds.items() if value is not None} - {"side"}
+    capacity = bounds["capacity"] if layout is None and stated == {"capacity"} else None
+    if not isinstance(capacity, int | float | Mapping):
+        each = isinstance(capacity, list | tuple) and len(capacity) == observations.shape[1]
+        capacity = capacity if each else None
     parts = matrix, columns, observations, likelihoods, seen, layout, rows, capacity, own
     return TrainingData(*parts)
 
@@ -201,22 +221,36 @@ def seen_by(
     return validation.within_support(seen, likelihoods)
 
 
+def design_of(model: Any, training: TrainingData) -> Design:
+    """Return the design that the settings of an estimator ask for."""
+    parts = training.likelihoods, training.columns, training.inputs, training.own_inputs
+    return design_for(vars(model), *parts)
+
+
 def make_task(
     model: Any,
     training: TrainingData,
     starts: Sequence[Model],
     observations: Observations,
+    centre: Mapping[str, LMC] | None = None,
     **more: Any,
 ) -> Task:
-    """Return the task of an engine: starting models and observations in model units."""
+    """Return the task of an engine: starting models and observations in model units.
+
+    Where a fit goes on from an earlier one, `centre` is that which the prior of its
+    hyper-parameters is around (rows must not count twice), and no other starts are tried.
+    """
     inputs, most = training.inputs, model.max_inducing
-    free = freedom_of(model.kernels, training.columns, inputs, most)
-    more = {"candidates": tuple(starts), **free, **more}
-    return Task(starts[-1], observations, inputs, model.inducing_tolerance, most, **more)
+    if centre is not None:
+        more["centre"] = centre
+    else:
+        more |= freedom_of(model.kernels, training.columns, inputs, most)
+    tolerance = model.inducing_tolerance
+    return Task(starts[-1], observations, inputs, tolerance, most, candidates=tuple(starts), **more)
 
 
-def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model]]:
-    """Return the units and the model of an earlier fit, to go on from with other rows."""
+def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model], Mapping[str, LMC]]:
+    """Return the units, model and prior of an earlier fit, to go on from with other rows."""
     check_is_fitted(start)
     before: TrainingData = start.training_
     pairs = {
@@ -227,7 +261,7 @@ def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model]]:
     for what, (old, new) in pairs.items():
         if old != new:
             raise ValueError(f"`start` must be a model of the same {what}: {old}, got {new}.")
-    return start.units_, [start.posterior_.model]
+    return start.units_, [start.posterior_.model], start.posterior_.centre
 
 
 def read_substitution(model: Any, training: TrainingData) -> Plan | None:
@@ -236,10 +270,6 @@ def read_substitution(model: Any, training: TrainingData) -> Plan | None:
     names, number = seen.names, seen.shape[1]
     if given is None:
         return None
-    accepted = (
-        f"`substitution` must be a matrix of shares with a row and a column for each of "
-        f'{listed(names)}, a dict of dicts of these, {{"distances": matrix}} or "learned"'
-    )
     if number < 2 or not model.use_censoring:
         said = "several outputs" if number < 2 else "a model that uses the bounds, such as MOCGP"
         raise ValueError(f"`substitution` needs {said}.")
@@ -255,49 +285,47 @@ def read_substitution(model: Any, training: TrainingData) -> Plan | None:
     others = ~np.eye(number, dtype=bool)
     if isinstance(given, str) and given == "learned":
         return Plan(others / number, learned=("shares",))
-    options, distances = {}, None
+    options: dict[str, Any] = {}
     if isinstance(given, Mapping) and "distances" in given:
-        options = {str(name): value for name, value in given.items() if name != "distances"}
-        given = distances = given["distances"]
-    if isinstance(given, Mapping):
-        rows = [given.get(name, {}) for name in names]
-        strange = [
-            key for key in [*given, *(key for row in rows for key in row)] if key not in names
-        ]
-        if strange:
-            raise ValueError(f"{accepted}, got the name {strange[0]!r}.")
-        given = [[row.get(name, 0.0) for name in names] for row in rows]
-    matrix = np.asarray(given, dtype=float) if reads_as(np.float64, given) else np.zeros(0)
-    if matrix.shape != (number, number) or not np.isfinite(matrix).all():
-        raise ValueError(f"{accepted}, got {given!r}.")
-    if distances is None:
-        total = matrix.sum(axis=1)
-        for i, j in zip(*np.nonzero((matrix < 0) | (matrix > 0) & ~others), strict=True):
+        options = dict(given)
+    matrix = _matrix_of_outputs(options.get("distances", given), names)
+    if not options:
+        bad = np.any((matrix < 0) | (matrix > 0) & ~others, axis=1) | (matrix.sum(axis=1) > WHOLE)
+        if bad.any():
+            i = int(np.argmax(bad))
             raise ValueError(
-                "`substitution` must have shares of 0 or more, and none from an output to itself, "
-                f"got {matrix[i, j]:g} from {names[i]!r} to {names[j]!r}."
-            )
-        if np.any(total > 1.0 + 1e-9):
-            i = int(np.argmax(total))
-            raise ValueError(
-                "`substitution` must have shares that sum to at most 1 for each output, got "
-                f"{total[i]:g} for {names[i]!r}."
+                "`substitution` must have shares of 0 or more, none from an output to itself, that "
+                f"sum to at most 1, got {matrix[i].tolist()} for {names[i]!r}."
             )
         return Plan(matrix) if matrix.any() else None
     if np.any(matrix[others] < 0):
         raise ValueError(f"`substitution` must have distances of 0 or more, got {matrix.min():g}.")
-    fitting = {"decay": lambda x: x > 0, "moving": lambda x: 0 < x <= 1}
-    for name, value in options.items():
-        real = isinstance(value, numbers.Real)
-        if not real or name not in fitting or not fitting[name](value):
-            raise ValueError(
-                '`substitution` by distances takes a positive number for "decay", and one up to 1 '
-                f'for "moving", got {value!r} for {name!r}.'
-            )
-    learned = tuple(name for name in ("moving", "decay") if name not in options)
+    if strange := set(options) - set(BY_DISTANCE):
+        said = f"must be among {listed(BY_DISTANCE)}, got {listed(strange)}."
+        raise ValueError(f"The keys of `substitution` {said}")
+    validate_parameter_constraints(BY_DISTANCE, options, "substitution")
     start = {"moving": FIRST_SHARE, "decay": float(np.median(matrix[others])) or 1.0} | options
+    learned = tuple(name for name in ("moving", "decay") if name not in options)
     plan = Plan(matrix, matrix, start["moving"], start["decay"], learned)
     return plan.at(plan.free)
+
+
+def _matrix_of_outputs(given: Any, names: tuple[str, ...]) -> Float[np.ndarray, "D D"]:
+    """Return a matrix with a row and a column for each output, from one or a dict of dicts."""
+    matrix, strange = given, ""
+    if isinstance(given, Mapping):
+        rows = [given.get(name, {}) for name in names]
+        unknown = [key for key in (*given, *itertools.chain(*rows)) if key not in names]
+        strange = f", got the name {unknown[0]!r}" if unknown else ""
+        matrix = [[row.get(name, 0.0) for name in names] for row in rows]
+    matrix = np.asarray(matrix, dtype=float) if reads_as(np.float64, matrix) else np.zeros(0)
+    if strange or matrix.shape != (len(names), len(names)) or not np.isfinite(matrix).all():
+        raise ValueError(
+            "`substitution` must be a matrix of shares with a row and a column for each of "
+            f'{listed(names)}, a dict of dicts of these, {{"distances": matrix}} or "learned"'
+            f"{strange or f', got {given!r}'}."
+        )
+    return matrix
 
 
 def read_validation(model: Any, given: Any, training: TrainingData) -> tuple[Matrix, Observations]:

@@ -1,7 +1,7 @@
 """Plots of a fitted model, and an HTML report about it.
 
 `plots` draws with matplotlib (`pip install "censored-gp[plot]"`): outputs, components, lost demand,
-calibration, the fit. `report` writes one self-contained page
+calibration. `report` writes one self-contained page
 (`pip install "censored-gp[report]"`): it computes what the page says, `template.html` is the page,
 and `report.js` draws its charts with Vega-Lite. Import the names below from here; the modules
 themselves are internal. Nothing here loads matplotlib before it is used.
@@ -16,11 +16,8 @@ from censored_gp.reporting.plots import (
     new_axes,
     plot_component,
     plot_components,
-    plot_coregionalization,
     plot_coverage,
-    plot_elbo,
     plot_lost_demand,
-    plot_noise,
     plot_observations,
     plot_output,
     plot_pit,
@@ -35,11 +32,8 @@ __all__ = [
     "new_axes",
     "plot_component",
     "plot_components",
-    "plot_coregionalization",
     "plot_coverage",
-    "plot_elbo",
     "plot_lost_demand",
-    "plot_noise",
     "plot_observations",
     "plot_output",
     "plot_pit",

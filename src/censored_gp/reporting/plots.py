@@ -1,4 +1,4 @@
-"""Plots of outputs, components, lost demand, calibration and of a fit, with matplotlib.
+"""Plots of outputs, components, lost demand and calibration, with matplotlib.
 
 Each function draws on the axes it is given, or on new ones, and returns them.
 """
@@ -15,13 +15,8 @@ from jaxtyping import Float, Shaped
 from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import ResultTable
-from censored_gp.data.time import WEEKDAYS
-from censored_gp.estimator.summary import (
-    kernel_labels,
-    longest_lengthscale,
-    prior_correlation,
-    varying_prior,
-)
+from censored_gp.data.time import WEEKDAYS, weekday
+from censored_gp.estimator.summary import kernel_labels, longest_lengthscale, varying_prior
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import float64
 from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
@@ -117,10 +112,10 @@ def training_axis(model: Any) -> XAxis:
     columns, inputs, times = model.columns_, model.training_.inputs, model.training_.times
     if times is not None:
         return XAxis(times, columns.names[columns.is_time.index(True)])
-    if None in columns.levels:
-        column = columns.levels.index(None)
-        return XAxis(inputs[:, column] + float(columns.origin[column]), columns.names[column])
-    return XAxis(np.arange(len(inputs)), "row")
+    if None not in columns.levels:
+        return XAxis(np.arange(len(inputs)), "row")
+    column = columns.levels.index(None)
+    return XAxis(inputs[:, column] + float(columns.origin[column]), columns.names[column])
 
 
 def predict_training(model: Any, rows: Any = slice(None)) -> Prediction:
@@ -328,38 +323,6 @@ def plot_posterior(
     return ax
 
 
-def plot_noise(
-    model: Any,
-    output: int | str = 0,
-    *,
-    rows: Any = slice(None),
-    role: str = "scale",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw a parameter of an output's likelihood over the training rows, by default its scale.
-
-    The parameter depends on the family: the standard deviation of a Gaussian, the dispersion of a
-    negative binomial. It is in the units of the output where it has any.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_noise(model, ax=Figure().subplots()).get_ylabel()
-    'scale'
-    """
-    ax, d = new_axes(ax), output_position(model.output_names_, output)
-    axis, parameter = training_axis(model), _parameter(model, role, d)
-    chosen = np.arange(len(axis.values))[rows]
-    chosen = chosen[np.argsort(axis.values[chosen], kind="stable")]
-    values = predict_training(model, chosen).parameters()[role][:, d]
-    ax.plot(axis.values[chosen], values, color=COLOURS["other"], linewidth=1.6)
-    ax.set_ylim(0, 1.1 * float(np.max(values)))
-    ax.set_title(without_math(model.output_names_[d]), loc="left")
-    ax.set_ylabel(parameter.name)
-    label_x_axis(ax, axis)
-    return ax
-
-
 def label_x_axis(ax: Axes, axis: XAxis) -> None:
     """Label the x axis, times concisely."""
     ax.set_xlabel(axis.label)
@@ -422,11 +385,10 @@ def plot_component(
     with float64():
         moments = model.posterior_.components(role, inputs)
     mean, variance = (moment[kernel, :, lmc.outputs.index(d)] for moment in moments)
-    half = 1.645 * np.sqrt(variance)
     transform, unit = _scale(model, role, d)
-    band = transform(mean - half), transform(mean + half)
-    ax.fill_between(axis.values, *band, color=COLOURS["prediction"], alpha=0.22, linewidth=0)
-    ax.plot(axis.values, transform(mean), color=COLOURS["prediction"], linewidth=1.6)
+    low, middle, high = (transform(mean + side * np.sqrt(variance)) for side in (-1.645, 0, 1.645))
+    ax.fill_between(axis.values, low, high, color=COLOURS["prediction"], alpha=0.22, linewidth=0)
+    ax.plot(axis.values, middle, color=COLOURS["prediction"], linewidth=1.6)
     ax.axhline(float(transform(0.0)), color=COLOURS["exact"], linewidth=0.8)
     ax.set_title(without_math(kernel_labels(lmc.kernels, model.columns_)[kernel]), loc="left")
     ax.set_ylabel(unit)
@@ -461,27 +423,19 @@ def plot_components(
     return flat
 
 
-def _parameter(model: Any, role: str, d: int) -> Any:
-    """Return the parameter of an output's likelihood that has this role."""
-    parameters = {p.role: p for p in model.posterior_.model.likelihoods[d].parameters}
-    if role not in parameters:
-        raise ValueError(
-            f"`role` must be one of output {model.output_names_[d]!r} ({listed(parameters)}), "
-            f"got {role!r}."
-        )
-    return parameters[role]
-
-
 def _scale(model: Any, role: str, d: int) -> tuple[Any, str]:
-    """Return how latent values are transformed for drawing, and the unit."""
-    parameter = _parameter(model, role, d)
-    link = getattr(parameter.link, "name", parameter.link)
-    if link == "exp":
-        return np.exp, f"factor on the {parameter.name}"
-    if link == "identity":
-        unit = np.broadcast_to(model.units_.scale, len(model.output_names_))[d]
-        return lambda f: unit * f, f"added to the {parameter.name}"
-    return lambda f: f, f"latent {parameter.name}"
+    """Return how latent values of an output are transformed for drawing, and the unit."""
+    likelihood = model.posterior_.model.likelihoods[d]
+    parameters = {p.role: p for p in likelihood.parameters}
+    if role not in parameters:
+        said = f"must be one of output {model.output_names_[d]!r} ({listed(parameters)})"
+        raise ValueError(f"`role` {said}, got {role!r}.")
+    name, link = parameters[role].name, parameters[role].link
+    if getattr(link, "name", link) == "exp":
+        return np.exp, f"factor on the {name}"
+    if getattr(link, "name", link) == "identity":
+        return lambda f: model.units_.scale[d] * f, f"added to the {name}"
+    return lambda f: f, f"latent {name}"
 
 
 def _grid(model: Any, kernel: Kernel) -> tuple[Float[np.ndarray, "K C"], XAxis, Any]:
@@ -490,8 +444,7 @@ def _grid(model: Any, kernel: Kernel) -> tuple[Float[np.ndarray, "K C"], XAxis, 
     The kernel's first column varies; the others stay at their medians.
     """
     columns, known = model.columns_, model.training_.inputs
-    views = sorted(kernel.views(known.shape[1]), key=str) or [(0, None)]
-    column, period = views[0]
+    column, period = min(kernel.views(known.shape[1]), key=str, default=(0, None))
     origin, first, last = columns.origin[column], known[:, column].min(), known[:, column].max()
     values, ticks = np.linspace(first, last, POINTS), None
     if not columns.is_time[column]:
@@ -502,9 +455,9 @@ def _grid(model: Any, kernel: Kernel) -> tuple[Float[np.ndarray, "K C"], XAxis, 
         seconds = np.round(values * 3600).astype("timedelta64[s]")
         axis = XAxis(np.datetime64(origin).astype("datetime64[s]") + seconds, "time")
     else:
-        # Weeks begin on a Monday, as 1970 began on a Thursday; other cycles at midnight.
+        # Weeks begin on a Monday; other cycles at midnight.
         day = np.datetime64(origin).astype("datetime64[D]")
-        start = day - (day.astype(int) + 3) % 7 if period == 168.0 else day
+        start = day - weekday(day) if period == 168.0 else day
         cycle = np.linspace(0.0, period, POINTS + 1)
         values = cycle + (start - np.datetime64(origin)) / np.timedelta64(1, "h")
         label, ticks = CYCLES.get(float(period), ("hours", None))
@@ -514,40 +467,7 @@ def _grid(model: Any, kernel: Kernel) -> tuple[Float[np.ndarray, "K C"], XAxis, 
     return inputs, axis, ticks
 
 
-def plot_coregionalization(
-    model: Any, role: str = "mean", kernel: int | None = None, *, ax: Axes | None = None
-) -> Axes:
-    """Draw the prior correlations of the outputs' latent functions: of all kernels, or one.
-
-    `kernel` is the position of a kernel among those of the role; None: the sum of all.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> ax = plot_coregionalization(model, ax=Figure().subplots())
-    >>> [label.get_text() for label in ax.get_xticklabels()]
-    ['y']
-    """
-    ax, fitted = new_axes(ax), model.posterior_.model
-    matrix, lmc = prior_correlation(fitted, role, kernel), varying_prior(fitted, role)
-    names = [without_math(model.output_names_[d]) for d in lmc.outputs]
-    title = "all kernels" if kernel is None else kernel_labels(lmc.kernels, model.columns_)[kernel]
-    # A diverging scale whose ends the colour-blind tell apart, pale in the middle.
-    image = ax.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
-    if len(names) <= 12:
-        for (row, column), value in np.ndenumerate(matrix):
-            ink = "white" if abs(value) > 0.6 else "black"
-            ax.text(column, row, f"{value:.2f}", color=ink, ha="center", va="center", size="small")
-    turned = {"rotation": 45, "ha": "right"} if max(map(len, names)) > 4 else {}
-    ax.set_xticks(range(len(names)), names, **turned)
-    ax.set_yticks(range(len(names)), names)
-    ax.grid(visible=False)
-    ax.set_title(f"{role}: {title}")
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="correlation")
-    return ax
-
-
-# ---- lost demand, calibration, the fit ----
+# ---- lost demand, calibration ----
 
 
 def plot_lost_demand(
@@ -587,19 +507,17 @@ def plot_lost_demand(
     rows = records(model.lost_demand(by=by, probability=probability, random_state=random_state))
     # The first column has the groups, under a name that may be the user's.
     labels = [str(next(iter(row.values()))) for row in rows]
-    mean, low, high = (
-        np.array([row[what + end] for row in rows], dtype=float) for end in ("", "_low", "_high")
+    mean, low, high = np.array(
+        [[row[what + end] for row in rows] for end in ("", "_low", "_high")], dtype=float
     )
-    places = np.arange(len(rows))
-    ax.bar(places, mean, color=COLOURS["censored"], alpha=0.85, label="lost")
+    ax.bar(np.arange(len(rows)), mean, color=COLOURS["censored"], alpha=0.85, label="lost")
     # The mean of a skewed distribution may lie outside its interval.
     ends = np.maximum([mean - low, high - mean], 0.0)
     bars = {"color": COLOURS["truth"], "elinewidth": 1.2, "capsize": 2.5, "fmt": "none"}
-    ax.errorbar(places, mean, ends, label=f"{probability:.0%} interval", **bars)
-    if by == "weekday":
-        labels = [label[:3] for label in labels]
-    step = max(1, -(-len(labels) // 12))
-    ax.set_xticks(places[::step], labels[::step])
+    ax.errorbar(np.arange(len(rows)), mean, ends, label=f"{probability:.0%} interval", **bars)
+    step = -(-len(labels) // 12)
+    shown = [label[:3] if by == "weekday" else label for label in labels[::step]]
+    ax.set_xticks(range(0, len(rows), step), shown)
     if share:
         ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(xlabel=by, ylabel="share of demand lost" if share else "demand lost")
@@ -696,25 +614,3 @@ def chance_limits(bins: int, cells: int) -> tuple[float, float]:
     """
     chance = 1.96 * float(np.sqrt((bins - 1) / max(1, cells)))
     return max(0.0, 1.0 - chance), 1.0 + chance
-
-
-def plot_elbo(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the evidence lower bound after every evaluation.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> len(plot_elbo(model, ax=Figure().subplots()).lines)
-    1
-    """
-    ax, trace = new_axes(ax), np.asarray(model.report_.trace, dtype=float)
-    line = {"color": COLOURS["prediction"], "marker": ".", "linewidth": 1.4}
-    ax.plot(np.arange(1, len(trace) + 1), trace, **line)
-    finite = trace[np.isfinite(trace)]
-    if len(finite) > 4:
-        # The first evaluations may be so low that they would flatten the rest.
-        low = np.quantile(finite, 0.1)
-        ax.set_ylim(low - 0.05 * (finite.max() - low + 1e-9), None)
-    ax.set(xlabel="evaluation", ylabel="evidence lower bound")
-    ax.set_title(f"ELBO {model.elbo_:,.1f}, {model.report_.status}")
-    return ax

@@ -86,14 +86,12 @@ def drawn_series(model: Any, probability: float, max_points: int) -> Series:
     few = len(x) <= most
     rows = thinned(x, np.zeros((len(x), 1)) if few else predict_training(model).mean, most)
     prediction, imputed = predict_training(model, rows), model.imputation(rows).mean
+    imputed = model.training_.bounded(imputed, rows)
     low, high = prediction.interval(probability)
     known = model.observations_.rows(rows)
     kind = np.select([getattr(known, f"is_{name}") for name in CELL_KINDS], range(len(CELL_KINDS)))
     value = np.where(known.is_interval | known.is_right, known.lower, known.values())
     upper = np.where(known.is_interval, known.upper, np.nan)
-    seen = model.training_.seen.rows(rows)
-    within = np.clip(imputed, seen.lower, seen.upper)
-    imputed = np.where(known.is_partial, imputed, within)
     cells = {"m": prediction.mean, "lo": low, "hi": high, "v": value, "u": upper, "e": imputed}
     at = x[rows].astype("datetime64[ms]").astype(np.int64) if axis.is_time else x[rows]
     columns = [

@@ -259,7 +259,7 @@ def test_an_output_of_which_nothing_is_left_starts_from_all_of_it(model, monkeyp
     monkeypatch.setattr(diagnose, "infer", keep)
     seen = model.units_.apply(model.training_.seen)
     for hidden in (nothing, ~nothing):
-        diagnose.refit(model, seen, hidden)
+        diagnose.refit(model, seen, hidden, afresh=True)
     np.testing.assert_array_equal(starts[0].priors["mean"].mean, starts[1].priors["mean"].mean)
 
 

@@ -123,7 +123,7 @@ def cross_validate(
     training, units, known = model.training_, model.units_, model.observations_
     seen, found = units.apply(widen_exact(training.seen)), {}
     for k in np.unique(fold):
-        posterior, own = refit(model, seen, fold == k), fold == k
+        posterior, own = refit(model, seen, fold == k, afresh=True), fold == k
         prediction = Prediction(posterior, units, training.inputs, known.names)
         cells = cell_scores(prediction, known)
         if as_counts:

@@ -36,14 +36,13 @@ from censored_gp.data.observations import Observations, widen_exact
 from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
 from censored_gp.estimator.analysis.lost_demand import draw_lost
 from censored_gp.estimator.settings import seed_of
-from censored_gp.estimator.training import TrainingData, make_task, seen_by
+from censored_gp.estimator.training import TrainingData, design_of, make_task, seen_by
 from censored_gp.inference import infer
 from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.model.compilation import float64, interruptible
-from censored_gp.model.model import Model
-from censored_gp.model.starting_values import design_for, starting_models
+from censored_gp.model.starting_values import starting_models
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
 
@@ -175,7 +174,7 @@ def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
             again = censor_anew(model, known.is_exact & ~held_out, rng)
         seen = seen_by(training.likelihoods, again, model.use_censoring)
         recorded = widen_exact(seen)
-    posterior = refit(model, units.apply(recorded), held_out, model.posterior_.model)
+    posterior = refit(model, units.apply(recorded), held_out)
     prediction = Prediction(posterior, units, training.inputs, known.names)
     anew = known.is_exact & ~again.is_exact
     if anew.any():
@@ -627,28 +626,24 @@ def _days(times: Times | None, rows: int) -> Codes:
     return np.unique(times.astype("datetime64[D]"), return_inverse=True)[1]
 
 
-def refit(model: Any, seen: Observations, held_out: Mask, start: Model | None = None) -> Posterior:
-    """Fit to observations in model units without some cells, afresh or going on from a model."""
-    training = model.training_
+def refit(model: Any, seen: Observations, held_out: Mask, afresh: bool = False) -> Posterior:
+    """Fit to observations in model units without some cells, going on from the model or afresh."""
+    training, posterior = model.training_, model.posterior_
     with interruptible(), float64():
-        if start is None:
+        models, centre, settings = [posterior.model], posterior.centre, NaturalSettings()
+        if afresh:
             values = seen.full_values()
             left = np.where(held_out, np.nan, values)
             # An output of which nothing is left must start somewhere.
             left = np.where(np.isnan(left).all(axis=0), values, left)
-            data = training.likelihoods, training.columns, training.inputs, training.own_inputs
-            models = starting_models(design_for(vars(model), *data), left)
-            task = make_task(model, training, models, seen, held_out=held_out)
-        else:
-            task = make_task(model, training, [start], seen, held_out=held_out)
-            centre = model.posterior_.centre
-            task = dataclasses.replace(task, explore=False, spare=(), centre=centre)
+            models, centre = starting_models(design_of(model, training), left), None
+        elif model.engine == "natural" and model.max_iterations is not None:
+            settings = NaturalSettings(max_iterations=model.max_iterations)
+        task = make_task(model, training, models, seen, centre, held_out=held_out)
         points = POINTS if mixes(model.hyperparameters, "natural", task) else 0
         # With substitution, messages that the fit ended with take the place of records.
         learn, hold = model.substitution_ is None, model.hyperparameters == "given"
-        settings = NaturalSettings(points=points, hold=hold, learn=learn)
-        if start is not None and model.engine == "natural" and model.max_iterations is not None:
-            settings = dataclasses.replace(settings, max_iterations=model.max_iterations)
+        settings = dataclasses.replace(settings, points=points, hold=hold, learn=learn)
         # The other engines would take many times longer for about the same answer.
         posterior, result = infer("natural", task, settings)
     if result.status == "interrupted":
@@ -676,20 +671,20 @@ def scored(cells: dict[str, Cells], truth: Observations) -> Scores:
     the share of cells inside their intervals; `pit_deviation` is how far the probability integral
     transforms are from uniform.
     """
-    known, exact = ~np.isnan(cells["nlpd"]), truth.is_exact
-    r2 = metrics.r2(cells["mean"], np.where(exact, truth.lower, np.nan), per_output=True)
-    errors, table = np.abs(cells["mean"] - truth.lower), {}
+    exact, table = np.where(truth.is_exact, truth.lower, np.nan), {}
     for d, name in enumerate((*truth.names, "all")):
         own = slice(None) if d == len(truth.names) else slice(d, d + 1)
-        pit = metrics.PIT(cells["pit_lower"][:, own], cells["pit_upper"][:, own])
-        mean_of = partial(metrics.mean_of, known=known[:, own], per_output=False)
+        each, values = {key: figures[:, own] for key, figures in cells.items()}, exact[:, own]
+        pit = metrics.PIT(each["pit_lower"], each["pit_upper"])
+        known = ~np.isnan(each["nlpd"])
+        mean_of = partial(metrics.mean_of, known=known, per_output=False)
         table[name] = {
-            "cells": int(known[:, own].sum()),
-            "exact": int(exact[:, own].sum()),
-            "nlpd": mean_of(cells["nlpd"][:, own]),
-            "mae": metrics.mean_of(errors[:, own], exact[:, own], per_output=False),
-            "r2": metrics.mean_of(r2[own], ~np.isnan(r2[own]), per_output=False),
-            "coverage": mean_of(cells["coverage"][:, own]),
+            "cells": int(known.sum()),
+            "exact": int(truth.is_exact[:, own].sum()),
+            "nlpd": mean_of(each["nlpd"]),
+            "mae": metrics.mae(each["mean"], values),
+            "r2": metrics.r2(each["mean"], values),
+            "coverage": mean_of(each["coverage"]),
             "pit_mean": mean_of(pit.mid()),
             "pit_deviation": pit.deviation(),
         }
