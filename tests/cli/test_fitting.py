@@ -6,16 +6,20 @@ import pytest
 import typer
 
 from censored_gp.cli.fitting import _likelihood, fit_arguments, unfitted, where_pairs
-from censored_gp.cli.options import FitOptions, ModelName, Side
+from censored_gp.cli.options import FIT, Given, ModelName, Side
 from censored_gp.data.layout import columns_used
 
 NAMES = ["t", "a", "b", "a_full", "b_full", "docks", "x,y", "16"]
 SOURCE = SimpleNamespace(name="t.csv", header=lambda: NAMES)
 
 
-def arguments(**options):
-    given = {k: [v] if k not in ("time", "by", "side") else v for k, v in options.items()}
-    return fit_arguments(FitOptions(**({"outputs": ["a,b"], "time": "t"} | given)), SOURCE)
+def options(**given):
+    return Given(**{name: info.default for name, (_, info) in FIT.items()} | given)
+
+
+def arguments(**given):
+    given = {k: [v] if k not in ("time", "by", "side") else v for k, v in given.items()}
+    return fit_arguments(options(**({"outputs": ["a,b"], "time": "t"} | given)), SOURCE)
 
 
 def test_names_are_separated_by_commas_unless_a_column_has_one():
@@ -37,8 +41,8 @@ def test_every_side_is_passed_on(side):
 
 def test_a_capacity_is_a_number_or_a_column():
     assert arguments(capacity="20")["capacity"] == 20.0
-    assert arguments(capacity="16")["capacity"] == {"a": "16", "b": "16"}
-    assert arguments(capacity="docks")["capacity"] == {"a": "docks", "b": "docks"}
+    assert arguments(capacity="16")["capacity"] == "16"
+    assert arguments(capacity="docks")["capacity"] == "docks"
     assert arguments(capacity="12.5,docks")["capacity"] == {"a": 12.5, "b": "docks"}
     assert arguments(capacity="b=9")["capacity"] == {"b": 9.0}
 
@@ -49,8 +53,6 @@ def test_a_capacity_is_a_number_or_a_column():
         ({"outputs": ""}, "--outputs"),
         ({"only": "a"}, "--only"),
         ({"time": None}, "--time / --inputs"),
-        ({"censored": "c_full"}, "--censored"),
-        ({"capacity": "many"}, "--capacity"),
         ({"capacity": "1,2,3"}, "--capacity"),
         ({"capacity": "a=1,2"}, "--capacity"),
     ],
@@ -77,7 +79,7 @@ def test_likelihoods_are_one_for_all_or_by_output():
 
 
 def test_options_describe_the_model():
-    model = unfitted(FitOptions(model=ModelName.cgp, likelihood="a=poisson", seed=3, iterations=5))
+    model = unfitted(options(model=ModelName.cgp, likelihood="a=poisson", seed=3, iterations=5))
     assert (model.coupled, model.heteroscedastic, model.use_censoring) == (False, False, True)
     assert (model.likelihood, model.random_state, model.max_iterations) == ({"a": "poisson"}, 3, 5)
 

@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from rich.table import Table
 
 from censored_gp.datasets import simulated
+from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import HMOCGP, NCGP
 from censored_gp.prediction import metrics
-from censored_gp.prediction.predictive import Prediction
-from censored_gp.reporting import COLOURS, plot_output, plot_prediction, require_matplotlib
+from censored_gp.reporting import plot_posterior, require_matplotlib
 
 PROBABILITY = 0.9
 """The probability of the intervals of the demonstration."""
 UNSEEN_DAYS = 7
 """The last days of the demonstration are held out."""
 HOURS_SHOWN = 96
-"""The figure of the demonstration shows so many hours of each station."""
+"""The figure of the demonstration shows so many hours, the last ones of the training weeks."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Demo:
-    """A simulated world, and the predictions of two models that saw part of it."""
+class Demo(NamedTuple):
+    """A simulated world, and two models that saw its first hours."""
 
     world: Any
     training: int
     """The number of hours that the models were fitted to; later ones are held out."""
-    naive: Prediction
-    censored: Prediction
-    filled: Float[np.ndarray, "T D"]
-    """Training hours as recorded or, where bikes ran out, as the censored model imputes them."""
+    models: tuple[CensoredGP, CensoredGP]
+    """The naive model, and the censored one."""
 
     @property
     def ran_out(self) -> Bool[np.ndarray, "N D"]:
         """Training hours in which a station ran out of bikes."""
-        seen = np.arange(len(self.world.time)) < self.training
-        return self.world.censored & seen[:, None]
+        return self.world.censored & (np.arange(len(self.world.time)) < self.training)[:, None]
 
 
 def fit_both(days: int, seed: int, likelihood: str, progress: Any = False) -> Demo:
-    """Simulate a world, fit both models to all but its last days, and predict all of it."""
-    world = simulated.bike_share(days=days, seed=seed)
-    training = 24 * (days - UNSEEN_DAYS)
-    inputs = world.inputs()
-    seen = {name: column[:training] for name, column in inputs.items()}
-    known = world.observations().rows(slice(training))
-    models = [preset(likelihood, progress=progress).fit(seen, known) for preset in (NCGP, HMOCGP)]
-    naive, censored = (model.predict_distribution(inputs) for model in models)
-    return Demo(world, training, naive, censored, models[1].impute())
+    """Simulate a world, and fit both models to all but its last days."""
+    world, training = simulated.bike_share(days=days, seed=seed), 24 * (days - UNSEEN_DAYS)
+    seen = {name: column[:training] for name, column in world.inputs().items()}
+    known = world.observations(slice(training))
+    naive, censored = (
+        kind(likelihood, progress=progress).fit(seen, known) for kind in (NCGP, HMOCGP)
+    )
+    return Demo(world, training, (naive, censored))
 
 
 def table(demo: Demo) -> Table:
@@ -73,53 +67,30 @@ def table(demo: Demo) -> Table:
 
 def figures(demo: Demo) -> list[tuple[str, str, list[float]]]:
     """Return quantities, their formats, and their naive, censored and true values."""
-    truth, out, both = demo.world.demand, demo.ran_out, (demo.naive, demo.censored)
-    later = np.broadcast_to(np.arange(len(truth))[:, None] >= demo.training, truth.shape)
-    means = [prediction.mean for prediction in both]
-    three = (*means, truth)
-    intervals = [prediction.interval(PROBABILITY) for prediction in both]
-    covered = [np.mean(((low <= truth) & (truth <= high))[out]) for low, high in intervals]
+    truth, out, past = demo.world.demand, demo.ran_out, slice(demo.training)
+    both = [model.predict_distribution(demo.world.inputs()) for model in demo.models]
+    three, later = (*(prediction.mean for prediction in both), truth), slice(demo.training, None)
+    filled = (demo.world.observed[out], demo.models[1].impute()[out[past]], truth[out])
+    ends = [prediction.interval(PROBABILITY) for prediction in both]
+    covered = [np.mean(((low <= truth) & (truth <= high))[out]) for low, high in ends]
     coverage = f"Coverage of {PROBABILITY:.0%} intervals, censored hours"
-    target = np.where(later, truth, np.nan)
-    filled = (demo.world.observed[out], demo.filled[out[: demo.training]], truth[out])
-
-    def errors(cells: Bool[np.ndarray, "N D"]) -> list[float]:
-        return [*(metrics.mae(mean, np.where(cells, truth, np.nan)) for mean in means), 0]
-
+    errors = [abs(mean - truth)[out].mean() for mean in three]
     return [
         ("Demand per censored hour, imputed", ".1f", [f.mean() for f in filled]),
-        ("Demand per censored hour, predicted", ".1f", [m[out].mean() for m in three]),
-        ("Total demand, training weeks", ",.0f", [m[~later].sum() for m in three]),
-        ("Total demand, held-out week", ",.0f", [m[later].sum() for m in three]),
-        ("Mean absolute error, censored hours", ".2f", errors(out)),
-        ("Mean absolute error, held-out week", ".2f", errors(later)),
-        ("R², held-out week", ".2f", [*(metrics.r2(m, target) for m in means), 1]),
+        ("Demand per censored hour, predicted", ".1f", [mean[out].mean() for mean in three]),
+        ("Total demand, training weeks", ",.0f", [mean[past].sum() for mean in three]),
+        ("Mean absolute error, censored hours", ".2f", errors),
+        ("R², held-out week", ".2f", [metrics.r2(mean[later], truth[later]) for mean in three]),
         (coverage, ".0%", [*covered, PROBABILITY]),
     ]
 
 
 def draw_figure(demo: Demo, path: Path) -> None:
-    """Draw the days on which each station ran out of bikes most often; write it to a file."""
-    mpl, world, times = require_matplotlib(), demo.world, demo.world.time.astype("datetime64[m]")
-    size = (12, 3.2 * len(world.names) + 0.8)
-    figure = mpl.figure.Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(world.names), squeeze=False)[:, 0]
-    for d, ax in enumerate(axes):
-        naive = {"label": "naive", "colour": COLOURS["other"], "probability": None}
-        plot_prediction(demo.naive, times, d, **naive, ax=ax)
-        both = {"observations": world.observations(), "truth": world.demand}
-        plot_output(demo.censored, times, d, **both, probability=PROBABILITY, ax=ax)
-        first = _busiest(demo.ran_out[:, d])
-        shown = slice(first, first + HOURS_SHOWN)
-        highest = max(world.demand[shown, d].max(), demo.censored.mean[shown, d].max())
-        ax.set(ylim=(-0.4, 1.15 * highest), ylabel="bikes per hour")
-        ax.set_xlim(times[first], times[first] + np.timedelta64(HOURS_SHOWN, "h"))
-    axes[0].legend(ncols=3, fontsize="small", loc="upper right")
+    """Draw what the censored model makes of the end of the training weeks; write it to a file."""
+    stations, truth = len(demo.world.names), demo.world.demand[: demo.training]
+    figure = require_matplotlib().figure.Figure((12, 3.2 * stations + 0.8), layout="constrained")
+    for d, ax in enumerate(figure.subplots(stations, squeeze=False)[:, 0]):
+        plot_posterior(demo.models[1], d, rows=slice(-HOURS_SHOWN, None), truth=truth, ax=ax)
+        ax.set_ylabel("bikes per hour")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
-
-
-def _busiest(ran_out: Bool[np.ndarray, " N"]) -> int:
-    """Return the first hour of the whole days in which bikes ran out most often."""
-    starts = range(0, len(ran_out) - HOURS_SHOWN + 1, 24)
-    return max(starts, key=lambda h: ran_out[h : h + HOURS_SHOWN].sum(), default=0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +10,11 @@ from typing import Any
 from sklearn.base import clone
 
 from censored_gp.cli.console import bad_option, option_of, say
-from censored_gp.cli.options import FileOptions, FitOptions, FleetOptions, ModelName, split_names
+from censored_gp.cli.options import FILE, Given, ModelName, split_names
 from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import did_you_mean, listed, reads_as
 from censored_gp.data.files import File
 from censored_gp.data.layout import columns_used, inputs_table, located
-from censored_gp.data.observations import UNKNOWN, share_term
 from censored_gp.data.tables import Table
 from censored_gp.estimator.censored_gp import CensoredGP
 from censored_gp.estimator.presets import MODELS, load
@@ -26,19 +23,22 @@ from censored_gp.model.compilation import slices
 
 MODEL_ENDINGS = (".cgp", ".safetensors")
 """Endings of model files: a slip of --save cannot overwrite a table."""
+LIMITS = ("censored", "capacity", "lower", "upper", "exposure", "rounded")
+"""Options that are columns or numbers, for all outputs or for each."""
 SAVED = (
-    *("outputs", "time", "inputs", "own_inputs", "holidays", "by", "only", "censored", "capacity"),
-    *("lower", "upper", "exposure", "side", "rounded", "likelihood", "model", "substitution"),
+    *("outputs", "time", "inputs", "own_inputs", "holidays", "by", "only", "side", *LIMITS),
+    *("likelihood", "model", "substitution"),
 )
 """Options that a model file settles."""
 ROWS_AT_A_TIME = 2**16
 """Answers about more rows are computed and written in parts."""
 
 
-def table_file(path: Path, given: FileOptions) -> File:
+def table_file(path: Path, given: Given) -> File:
     """Return a table file with the options for reading it; - is CSV on the standard input."""
     content = sys.stdin.buffer.read() if str(path) == "-" else None
-    return File(path, given.delimiter, given.encoding, given.decimal, given.time_format, content)
+    way = (given.delimiter, given.encoding, given.decimal, given.time_format, given.zone)
+    return File(path, *way, content)
 
 
 def where_pairs(where: Sequence[str] | None) -> list[tuple[str, str]]:
@@ -47,47 +47,44 @@ def where_pairs(where: Sequence[str] | None) -> list[tuple[str, str]]:
     >>> where_pairs(["store = 235"])
     [('store', '235')]
     """
+    pairs = []
     for text in where or ():
-        if not text.partition("=")[0].strip() or "=" not in text:
+        name, equal, value = map(str.strip, text.partition("="))
+        if not name or not equal:
             raise bad_option("--where", f"{text!r} must be COLUMN=VALUE, as store=235.")
-    pairs = (text.partition("=")[::2] for text in where or ())
-    return [(name.strip(), value.strip()) for name, value in pairs]
+        pairs.append((name, value))
+    return pairs
 
 
-def check_files(
-    given: FitOptions, output: str | None, *reads: Path | None, endings: Sequence[str] = ENDINGS
-) -> None:
+def check_files(given: Given, *reads: Path | None, endings: Sequence[str] = ENDINGS) -> None:
     """Refuse files that cannot be written and options that nothing uses, before any work is done.
 
-    `reads` are the tables that the command reads, if they were given.
+    `reads` are tables that the command reads beside the one that it fits.
     """
-    check_target(output, endings, reads)
-    path = given.save
+    reads, path = (given.file, *reads), given.save
+    check_target(given.output, endings, reads)
     if path is not None and path.suffix.lower() not in MODEL_ENDINGS:
         raise bad_option("--save", f"{path} must end in {' or '.join(MODEL_ENDINGS)}.")
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise bad_option("--save", f"{path} is a folder, or in a folder that does not exist.")
-    for field in dataclasses.fields(FileOptions):
-        if not any(reads) and getattr(given, field.name) not in (field.default, []):
-            problem = "it is about a table; give FILE as well."
-            raise bad_option(option_of(field.name), problem)
+    for name, (_, info) in FILE.items():
+        if not any(reads) and getattr(given, name) not in (info.default, []):
+            raise bad_option(option_of(name), "it is about a table; give FILE as well.")
 
 
 def fitted(
-    given: FitOptions,
-    file: Path | None,
-    output: str | None,
+    given: Given,
     *reads: Path | None,
     also: Sequence[str] = (),
     endings: Sequence[str] = ENDINGS,
 ) -> CensoredGP:
     """Return a model: loaded, or fitted to a table (the columns `also` are read with it).
 
-    `output` is where the command writes its answer, `reads` are further tables that it reads.
+    `reads` are further tables that the command reads.
     """
-    check_files(given, output, file, *reads, endings=endings)
-    if file is not None:
-        model = _fit(*prepare(file, given, also), given)
+    check_files(given, *reads, endings=endings)
+    if given.file is not None:
+        model = _fit(*prepare(given, also), given)
     elif given.iterations is not None:
         raise bad_option("--iterations", "the model is already fitted; give FILE to fit it anew.")
     else:
@@ -98,31 +95,29 @@ def fitted(
     return model
 
 
-def prepare(
-    file: Path, given: FitOptions, also: Sequence[str] = ()
-) -> tuple[CensoredGP, Table, dict[str, Any]]:
+def prepare(given: Given, also: Sequence[str] = ()) -> tuple[CensoredGP, Table, dict[str, Any]]:
     """Return an unfitted model, the table to fit it to, and the other arguments of its `fit`."""
-    source = table_file(file, given)
+    source = table_file(Path(str(given.file)), given)
     if given.load is None:
         model: Any = unfitted(given)
         arguments, only = fit_arguments(given, source), split_names(given.only)
     else:
         before = load_model(given)
-        model: Any = clone(before)
-        arguments, only = _saved_arguments(before, given.load)
-    table = source.read(
-        [*columns_used(arguments, source.header()), *also], where_pairs(given.where)
-    )
-    table = table.only(arguments["by"], only) if only else table
-    return model, _with_times(table, arguments["time"], given.zone, arguments["by"]), arguments
+        model, layout = clone(before), before.layout_
+        if layout is None:
+            raise ValueError(
+                f"{given.load} was fitted to arrays, whose columns have no names to look for in a "
+                "table. Fit a table with --outputs and --time or --inputs."
+            )
+        steps = dict(zip(before.output_names_, before.observations_.step, strict=True))
+        arguments = layout.arguments | {"rounded": steps}
+        only = [str(name) for name in layout.outputs] if layout.long else []
+    columns = [*columns_used(arguments, source.header()), *also]
+    table = source.read(columns, where_pairs(given.where))
+    return model, table.only(arguments["by"], only) if only else table, arguments
 
 
-def _with_times(table: Table, time: Any, zone: str | None, by: Any) -> Table:
-    with located(table):
-        return table if time is None else table.with_times(time, zone, by)
-
-
-def _fit(model: Any, table: Table, arguments: dict[str, Any], given: FitOptions) -> CensoredGP:
+def _fit(model: Any, table: Table, arguments: dict[str, Any], given: Given) -> CensoredGP:
     """Fit a model. The best so far of an interrupted fit is saved beside `--save`."""
     say(f"Fitting {len(table):,} rows of {table.file.name} ...")
     try:
@@ -143,7 +138,7 @@ def _fit(model: Any, table: Table, arguments: dict[str, Any], given: FitOptions)
     return model
 
 
-def load_model(given: FitOptions) -> CensoredGP:
+def load_model(given: Given) -> CensoredGP:
     """Return the model of a file; other options may not contradict it."""
     if given.load is None:
         raise bad_option("FILE / --load", "give a table to fit, or a model file.")
@@ -155,7 +150,7 @@ def load_model(given: FitOptions) -> CensoredGP:
     return model.set_params(**{k: value for k, value in changed.items() if value is not None})
 
 
-def read_new(source: File, model: CensoredGP, given: FitOptions, partial: bool = False) -> Table:
+def read_new(source: File, model: CensoredGP, given: Given, partial: bool = False) -> Table:
     """Return new rows for a model: times and inputs. If `partial`, inputs may be left out."""
     layout, names, columns = model.layout_, source.header(), model.columns_
     where, wanted = where_pairs(given.where), list(columns.groups)
@@ -168,7 +163,9 @@ def read_new(source: File, model: CensoredGP, given: FitOptions, partial: bool =
         wanted = [name for name in wanted if name == time or name in names]
     elif by in names:
         wanted.append(str(by))
-    return _with_times(source.read(wanted, where), time, given.zone, by)
+    table = source.read(wanted, where)
+    with located(table):
+        return table if time is None else table.with_times(time, by=by)
 
 
 def in_parts(rows: int) -> list[slice]:
@@ -181,7 +178,7 @@ def training_inputs(model: CensoredGP, rows: Any = slice(None)) -> Table:
     return inputs_table(model.columns_, model.training_.inputs[rows])
 
 
-def unfitted(given: FitOptions | FleetOptions) -> CensoredGP:
+def unfitted(given: Given) -> CensoredGP:
     """Return the model that the options describe."""
     return MODELS[(given.model or ModelName.hmocgp).upper()](
         _likelihood(given.likelihood or "gaussian"),
@@ -199,13 +196,16 @@ def _substitution(text: str | None) -> Any:
     """
     if text is None or text == "learned":
         return text
-    shares: dict[str, dict[str, float]] = {}
     if ">" not in text:
         table = File(Path(text)).read()
-        columns = {n: table.column(n, "Share").numbers("Share") for n in table.names if n != "from"}
-        for row, start in enumerate(table.array("from", "Output").to_pylist()):
-            shares[str(start)] = {name: float(column[row]) for name, column in columns.items()}
-        return shares
+        ends = [name for name in table.names if name != "from"]
+        rows = zip(*(table.numbers(name, "Share").tolist() for name in ends), strict=True)
+        starts = map(str, table.labels("from"))
+        return {
+            start: dict(zip(ends, row, strict=True))
+            for start, row in zip(starts, rows, strict=True)
+        }
+    shares: dict[str, dict[str, float]] = {}
     for part in text.split(","):
         ends, _, share = part.rpartition("=")
         start, _, end = ends.partition(">")
@@ -227,7 +227,7 @@ def _likelihood(text: str) -> str | dict[str, str]:
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 
-def fit_arguments(given: FitOptions | FleetOptions, source: File) -> dict[str, Any]:
+def fit_arguments(given: Given, source: File) -> dict[str, Any]:
     """Return the arguments of `CensoredGP.fit` that the options describe."""
     names = source.header()
     outputs = split_names(given.outputs, names)
@@ -236,13 +236,10 @@ def fit_arguments(given: FitOptions | FleetOptions, source: File) -> dict[str, A
         raise bad_option("--outputs", problem)
     if given.time is None and not given.inputs:
         raise bad_option("--time / --inputs", "give at least one column that explains the outputs.")
-    if isinstance(given, FitOptions) and given.only and given.by is None:
+    if getattr(given, "only", None) and given.by is None:
         raise bad_option("--only", "it needs --by.")
-    arguments = {
-        name: _limits(f"--{name}", getattr(given, name), outputs, source)
-        for name in ("censored", "capacity", "lower", "upper", "exposure", "rounded")
-    }
-    return arguments | {
+    limits = {name: _limits(name, getattr(given, name), outputs, names) for name in LIMITS}
+    return limits | {
         "outputs": outputs if given.by is None else outputs[0],
         "time": given.time,
         "inputs": split_names(given.inputs, names) or None,
@@ -253,53 +250,23 @@ def fit_arguments(given: FitOptions | FleetOptions, source: File) -> dict[str, A
     }
 
 
-def _saved_arguments(model: CensoredGP, path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments that a model was fitted with, and the outputs of a long table."""
-    layout = model.layout_
-    if layout is None:
-        raise ValueError(
-            f"{path} was fitted to arrays, whose columns have no names to look for in a table. Fit "
-            "a table with --outputs and --time or --inputs."
-        )
-    steps = dict(zip(model.output_names_, model.observations_.step, strict=True))
-    return layout.arguments | {"rounded": steps}, [
-        str(name) for name in layout.outputs
-    ] if layout.long else []
-
-
-def _limits(option: str, given: Any, outputs: Sequence[str], source: File) -> Any:
+def _limits(name: str, given: Any, outputs: Sequence[str], header: Sequence[str]) -> Any:
     """Return a column or number for all outputs, or a dict with one for each output."""
-    header = source.header()
 
     def read(text: str) -> str | float:
-        if text in header and option != "--rounded":
-            return text
-        if option == "--exposure" and (text == UNKNOWN or share_term(text, header)[0] in header):
-            return text
-        with contextlib.suppress(ValueError):
-            return float(text)
-        accepted = {
-            "--censored": "a column",
-            "--exposure": "a column, one over a number (minutes/60, 1-minutes/60), a number or "
-            "unknown",
-            "--rounded": "a number",
-        }.get(option, "a column or a number")
-        there = f"{source.name} has {listed(header)}"
-        raise bad_option(option, f"{text!r} is not {accepted}. {there}.")
+        is_column = text in header and name != "rounded"
+        return float(text) if not is_column and reads_as(float, text) else text
 
     parts = split_names(given, header)
     pairs = [part.partition("=")[::2] for part in parts if "=" in part and part not in header]
-    if pairs and len(pairs) != len(parts):
-        raise bad_option(option, f"give OUTPUT=... for all of {','.join(parts)}, or for none.")
-    if pairs:
+    if pairs and len(pairs) == len(parts):
         return {output.strip(): read(limit.strip()) for output, limit in pairs}
-    limits = [read(part) for part in parts]
-    if len(limits) <= 1:
-        single = limits[0] if limits else None
-        # One column of capacities may be that of all outputs; a flag is of one output.
-        shared = isinstance(single, str) and len(outputs) > 1 and option != "--censored"
-        return dict.fromkeys(outputs, single) if shared else single
-    if len(limits) != len(outputs):
-        problem = f"found {len(limits)} for {len(outputs)} output(s). Give one for each, in the "
-        raise bad_option(option, f"{problem}order of --outputs, or as {outputs[0]}={parts[0]}.")
-    return dict(zip(outputs, limits, strict=True))
+    if pairs:
+        said = f"give OUTPUT=... for all of {','.join(parts)}, or for none."
+        raise bad_option(option_of(name), said)
+    if len(parts) <= 1:
+        return read(parts[0]) if parts else None
+    if len(parts) != len(outputs):
+        said = f"found {len(parts)} for {len(outputs)} output(s). Give one for each, in the order "
+        raise bad_option(option_of(name), f"{said}of --outputs, or as {outputs[0]}={parts[0]}.")
+    return dict(zip(outputs, map(read, parts), strict=True))

@@ -1,17 +1,18 @@
-"""Options that commands share, in groups, and the decorator that gives a command such a group.
+"""Options, each declared once: groups of them that commands share, and the decorator of commands.
 
-A group is a dataclass whose fields are options. A command that has a parameter of that class has
-all of these options on its command line.
+An option is a pair: its type, and what Typer must know of it (its default, its help). A command
+gets the values of its options as attributes of one argument.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast, get_type_hints
+from types import SimpleNamespace as Given
+from typing import Any
 
 import typer
 
@@ -22,15 +23,27 @@ ModelName = StrEnum("ModelName", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "n
 Side = StrEnum("Side", ["right", "left"])
 """What a flag says of a value."""
 
-
-Names = list[str] | None
-Text = str | None
-Number = int | None
+Option = tuple[Any, Any]
+Options = dict[str, Option]
 
 
-def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+def option(
+    kind: Any, metavar: str | None, text: str, default: Any = None, *names: str, **more: Any
+) -> Option:
     """Return an option; its name is that of the parameter, unless others are given."""
-    return typer.Option(*names, metavar=metavar, help=text, **more)
+    return kind, typer.Option(default, *names, metavar=metavar, help=text, **more)
+
+
+text = partial(option, str | None)
+names = partial(option, list[str] | None)
+number = partial(option, int | None, "NUMBER")
+share = partial(option, float, "NUMBER", min=0.001, max=0.999)
+path = partial(option, Path | None, "FILE")
+
+
+def table(text: str, default: Any = None) -> Option:
+    """Return the argument FILE."""
+    return Path | None, typer.Argument(default, metavar="FILE", help=text)
 
 
 def _likelihoods(incomplete: str) -> list[str]:
@@ -39,107 +52,87 @@ def _likelihoods(incomplete: str) -> list[str]:
     return [name for name in FAMILIES if name.startswith(incomplete)]
 
 
-DELIMITER = option("CHAR", "Column separator of a CSV file; '\\t' is a tab.")
-TIME_FORMAT = option(
-    "FORMAT",
-    "How times are written, if not as 2024-06-03: '%d/%m/%Y' (day first), '%m/%d/%Y %H:%M' (month "
-    "first). The letters are those of Python's strptime.",
+OUTPUT = ("--output", "-o")
+
+FILE: Options = {
+    "delimiter": text("CHAR", "Column separator of a CSV file; '\\t' is a tab."),
+    "decimal": text("CHAR", "Decimal separator of a CSV file: . or ,", "."),
+    "encoding": text("NAME", "Text encoding of a CSV file.", "utf-8"),
+    "zone": text("NAME", "Time zone of the times, as Europe/Copenhagen."),
+    "time_format": text(
+        "FORMAT",
+        "How times are written, if not as 2024-06-03: '%d/%m/%Y' (day first), '%m/%d/%Y %H:%M' "
+        "(month first). The letters are those of Python's strptime.",
+    ),
+    "where": names("COLUMN=VALUE", "Read only these rows, as store=235; repeat for more."),
+}
+"""How table files are read."""
+
+MODEL: Options = {
+    "outputs": names("NAMES", "Columns to model, as a,b; of a long table, the value column."),
+    "time": text("NAME", "Time column."),
+    "inputs": names("NAMES", "Other input columns, as x,y."),
+    "own_inputs": names(
+        "NAMES",
+        "Columns of numbers that explain one output alone, such as its price: with --by any number "
+        "of them, else one for each output.",
+    ),
+    "holidays": text("COUNTRY", "Public holidays as an input: DK, US-NY."),
+    "by": text("NAME", "For a long table (a row per output and time): output column."),
+    "censored": names("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g."),
+    "capacity": names("LIMITS", "Largest observable value: number or column, or a=16,b=docks."),
+    "lower": names("LIMITS", "Lower bounds: columns or numbers."),
+    "upper": names("LIMITS", "Upper bounds: columns or numbers."),
+    "exposure": names(
+        "SHARES",
+        "Share of the period in which it was seen: column, or minutes/60, or 1-minutes_empty/60; "
+        "unknown, for flagged counts that stopped at some moment.",
+    ),
+    "side": option(
+        Side | None,
+        None,
+        "Meaning of a flag: the truth is at least the value (right, the default) or at most the "
+        "value (left).",
+    ),
+    "rounded": names(
+        "STEPS", "Steps of recorded values: 1, or a=1,b=0.5; 0 is none. Found by default."
+    ),
+    "likelihood": text(
+        "NAME",
+        "As negative_binomial, or a=poisson,b=gamma; gaussian by default.",
+        autocompletion=_likelihoods,
+    ),
+    "model": option(ModelName | None, None, "hmocgp by default.", case_sensitive=False),
+    "iterations": number("Maximal number of iterations.", min=1),
+    "seed": number("Random seed; 0 by default.", min=0),
+}
+"""Which column is what and which model to fit."""
+
+FIT: Options = (
+    FILE
+    | MODEL
+    | {
+        "substitution": text(
+            "SHARES",
+            "Where the excess of an output at its limit goes: learned, or shares as "
+            "a>b=0.6,b>a=0.5, or a CSV file of them: a column `from`, and one for each output.",
+        ),
+        "only": names("NAMES", "With --by: model only these outputs."),
+        "load": path("Use this model file; with a table, fit its settings anew."),
+        "save": path("Save the fitted model, as model.cgp."),
+        "file": table("Table to fit: CSV or Parquet, or - for CSV on standard input."),
+        "output": text(
+            "FILE",
+            "Write the result to a .csv, .parquet or .json file; - is standard output (CSV).",
+            None,
+            *("--output", "-o"),
+        ),
+    }
 )
-WHERE = option("COLUMN=VALUE", "Read only these rows, as store=235; repeat for more.")
+"""The same, or a model file to load; where to save the model, and where to write the answer."""
 
-
-@dataclasses.dataclass(frozen=True)
-class FileOptions:
-    """How table files are read."""
-
-    delimiter: Annotated[Text, DELIMITER] = None
-    decimal: Annotated[str, option("CHAR", "Decimal separator of a CSV file: . or ,")] = "."
-    encoding: Annotated[str, option("NAME", "Text encoding of a CSV file.")] = "utf-8"
-    zone: Annotated[Text, option("NAME", "Time zone of the times, as Europe/Copenhagen.")] = None
-    time_format: Annotated[Text, TIME_FORMAT] = None
-    where: Annotated[Names, WHERE] = None
-
-
-OUTPUTS = option("NAMES", "Columns to model, as a,b; of a long table, the value column.")
-BY = option("NAME", "For a long table (a row per output and time): output column.")
-CENSORED = option("NAMES", "Flag columns: f,g in the order of --outputs, or a=f,b=g.")
-CAPACITY = option("LIMITS", "Largest observable value: number or column, or a=16,b=docks.")
-EXPOSURE = option(
-    "SHARES",
-    "Share of the period in which it was seen: column, or minutes/60, or 1-minutes_empty/60; "
-    "unknown, for flagged counts that stopped at some moment.",
-)
-SIDE = typer.Option(
-    help="Meaning of a flag: the truth is at least the value (right, the default) or at most "
-    "the value (left)."
-)
-ROUNDED = option("STEPS", "Steps of recorded values: 1, or a=1,b=0.5; 0 is none. Found by default.")
-FAMILY = "As negative_binomial, or a=poisson,b=gamma; gaussian by default."
-LIKELIHOOD = option("NAME", FAMILY, autocompletion=_likelihoods)
-MODEL = typer.Option(case_sensitive=False, help="hmocgp by default.")
-ITERATIONS = option("NUMBER", "Maximal number of iterations.", min=1)
-SUBSTITUTION = option(
-    "SHARES",
-    "Where the excess of an output at its limit goes: learned, or shares as a>b=0.6,b>a=0.5, or a "
-    "CSV file of them: a column `from`, and one for each output.",
-)
-OWN_INPUTS = option(
-    "NAMES",
-    "Columns of numbers that explain one output alone, such as its price: with --by any number of "
-    "them, else one for each output.",
-)
-LOAD = option("FILE", "Use this model file; with a table, fit its settings anew.")
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelOptions:
-    """Which column is what and which model to fit."""
-
-    outputs: Annotated[Names, OUTPUTS] = None
-    time: Annotated[Text, option("NAME", "Time column.")] = None
-    inputs: Annotated[Names, option("NAMES", "Other input columns, as x,y.")] = None
-    own_inputs: Annotated[Names, OWN_INPUTS] = None
-    holidays: Annotated[Text, option("COUNTRY", "Public holidays as an input: DK, US-NY.")] = None
-    by: Annotated[Text, BY] = None
-    censored: Annotated[Names, CENSORED] = None
-    capacity: Annotated[Names, CAPACITY] = None
-    lower: Annotated[Names, option("LIMITS", "Lower bounds: columns or numbers.")] = None
-    upper: Annotated[Names, option("LIMITS", "Upper bounds: columns or numbers.")] = None
-    exposure: Annotated[Names, EXPOSURE] = None
-    side: Annotated[Side | None, SIDE] = None
-    rounded: Annotated[Names, ROUNDED] = None
-    likelihood: Annotated[Text, LIKELIHOOD] = None
-    model: Annotated[ModelName | None, MODEL] = None
-    iterations: Annotated[Number, ITERATIONS] = None
-    seed: Annotated[Number, option("NUMBER", "Random seed; 0 by default.", min=0)] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class FitOptions(FileOptions, ModelOptions):
-    """The same, or a model file to load; and where to save the model."""
-
-    substitution: Annotated[Text, SUBSTITUTION] = None
-    only: Annotated[Names, option("NAMES", "With --by: model only these outputs.")] = None
-    load: Annotated[Path | None, LOAD] = None
-    save: Annotated[Path | None, option("FILE", "Save the fitted model, as model.cgp.")] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class FleetOptions(FileOptions, ModelOptions):
-    """The same for many groups, each of which may be a long table."""
-
-    by: Annotated[str, option("NAME", "Column of the groups: a model for each.")] = cast(str, ...)
-    series: Annotated[Text, option("NAME", "Of long tables: output column.")] = None
-
-
-RESULT = "Write the result to a .csv, .parquet or .json file; - is standard output (CSV)."
-OutputOption = Annotated[Text, option("FILE", RESULT, "--output", "-o")]
-INTERVAL = option("NUMBER", "Probability of the intervals.", min=0.001, max=0.999)
-ProbabilityOption = Annotated[float, INTERVAL]
-SamplesOption = Annotated[int, option("NUMBER", "Joint draws behind the answer.", min=1)]
-FoldsOption = Annotated[int, option("NUMBER", "Folds of the cross-validation.", min=2)]
-TABLE = "Table to fit: CSV or Parquet, or - for CSV on standard input."
-TableArgument = Annotated[Path | None, typer.Argument(metavar="FILE", help=TABLE)]
+PROBABILITY = share("Probability of the intervals.", 0.9)
+SAMPLES = number("Joint draws behind the answer.", 500, min=1)
 
 
 def split_names(given: Iterable[str] | None, header: Sequence[str] = ()) -> list[str]:
@@ -164,41 +157,32 @@ def split_presets(option: str, given: Iterable[str] | None) -> list[str]:
     return [name.upper() for name in names]
 
 
-def register(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable], Callable]:
+def register(
+    app: typer.Typer, name: str, /, *examples: str, group: Options = FIT, **own: Option
+) -> Callable[[Callable], Callable]:
     """Return a decorator that makes a function a command, with examples in its help.
 
-    Parameters that are groups become their options. What the function returns, text or a table or
-    an iterator over parts of one, is written to `--output`. Errors become messages.
+    Its options are its own and those of the group. What the function returns, text or a table or an
+    iterator over parts of one, is written to `--output`. Errors become messages.
     """
+    options = own | {n: each for n, each in group.items() if n not in own}
 
     def decorate(function: Callable) -> Callable:
-        hints = get_type_hints(function, include_extras=True)
-        groups = {n: hint for n, hint in hints.items() if dataclasses.is_dataclass(hint)}
-        own = [p for p in inspect.signature(function).parameters.values() if p.name not in groups]
-        parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
-        fields = {n: dataclasses.fields(group) for n, group in groups.items()}
-        for n, group in groups.items():
-            types = get_type_hints(group, include_extras=True)
-            parameters += [
-                inspect.Parameter(
-                    f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default,
-                    annotation=types[f.name],
-                )
-                for f in fields[n]
-            ]  # fmt: skip
-
-        def run(**given: Any) -> None:
-            for n, group in groups.items():
-                given[n] = cast(Any, group)(**{f.name: given.pop(f.name) for f in fields[n]})
+        def run(**values: Any) -> None:
             with explained():
-                answer = function(**given)
+                answer = function(Given(**values))
                 if answer is not None:
                     from censored_gp.cli.output import write
 
-                    write(answer, given["output"])
+                    write(answer, values["output"])
 
-        run.__dict__["__signature__"] = inspect.Signature(parameters)
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__dict__["__signature__"] = inspect.Signature(
+            [
+                inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
+                for n, (kind, info) in options.items()
+            ]
+        )
+        run.__annotations__ = {n: kind for n, (kind, _) in options.items()}
         # \b keeps the lines that follow it as they are.
         lines = "\n".join(f"  {line}" for line in examples)
         text = f"{inspect.cleandoc(function.__doc__ or '')}\n\n\b\nExample:\n{lines}"

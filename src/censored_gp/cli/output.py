@@ -108,60 +108,45 @@ def with_intervals(tables: Iterable[Any], keys: Iterable[str]) -> pa.Table:
 
 def _csv(arrow: pa.Table, header: bool = True) -> str:
     """Return comma-separated values: times as ISO 8601, numbers with all their digits."""
-    text = _printable(arrow)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if header:
-        writer.writerow(map(_not_formula, text.column_names))
-    columns = [
-        map(_not_formula, c.to_pylist()) if pa.types.is_string(c.type) else c.to_pylist()
-        for c in text.columns
-    ]
-    writer.writerows(zip(*columns, strict=True))
+        writer.writerow(map(_not_formula, arrow.column_names))
+    writer.writerows(map(_not_formula, row) for row in _rows(arrow))
     return buffer.getvalue()
 
 
-def _not_formula(text: str | None) -> str | None:
-    return f"'{text}" if text is not None and text.startswith(FORMULA) else text
+def _not_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _json(arrow: pa.Table) -> str:
     """Return a list of rows; missing and infinite values are null."""
-    rows = [
-        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
-        for row in _printable(arrow).to_pylist()
-    ]
+    finite = ([None if v in (math.inf, -math.inf) else v for v in row] for row in _rows(arrow))
+    rows = [dict(zip(arrow.column_names, row, strict=True)) for row in finite]
     return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _printable(arrow: pa.Table) -> pa.Table:
-    """Return the table with times as ISO 8601 text (offset included) and NaN as null."""
-    columns = {}
-    for name in arrow.column_names:
-        column = arrow[name]
+def _rows(arrow: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Return rows of values: times as ISO 8601 text (offset included), None for NaN."""
+    columns = []
+    for column in arrow.columns:
+        values = column.to_pylist()
         if pa.types.is_temporal(column.type):
-            times = [value and value.isoformat() for value in column.to_pylist()]
-            column = pa.array(times, pa.string())
-        elif pa.types.is_floating(column.type):
-            column = pa.array(column.to_numpy(), from_pandas=True)
-        elif pa.types.is_dictionary(column.type) or pa.types.is_large_string(column.type):
-            column = column.cast(pa.string())
-        columns[name] = column
-    return pa.table(columns)
+            values = [value and value.isoformat() for value in values]
+        columns.append([None if value != value else value for value in values])
+    return zip(*columns, strict=True)
 
 
 def _show(arrow: pa.Table) -> None:
     """Print the first rows of a table."""
-    text = _printable(arrow)
     shown = Table()
-    for name in text.column_names:
-        shown.add_column(name, justify="left" if pa.types.is_string(text[name].type) else "right")
-    for row in text.slice(0, ROWS_SHOWN).to_pylist():
-        cells = (
-            "" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v)
-            for v in row.values()
-        )
-        shown.add_row(*cells)
+    for field in arrow.schema:
+        is_number = pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
+        shown.add_column(field.name, justify="right" if is_number else "left")
+    for row in _rows(arrow.slice(0, ROWS_SHOWN)):
+        numbers = (f"{value:.4g}" if isinstance(value, float) else value for value in row)
+        shown.add_row(*("" if value is None else str(value) for value in numbers))
     Console().print(shown)
-    if len(text) > ROWS_SHOWN:
-        say(f"... {len(text) - ROWS_SHOWN} more rows. Use --output FILE to write all of them.")
+    if len(arrow) > ROWS_SHOWN:
+        say(f"... {len(arrow) - ROWS_SHOWN} more rows. Use --output FILE to write all of them.")

@@ -1,6 +1,7 @@
 """What the user gives, Eq. (1): tables, times, which column is what, inputs and `Observations`.
 
 - `observations`: `Observations`, closed intervals that hold each output, and its builders.
+- `bounds`: what values, flags, capacities, bounds and exposures say of each cell, however given.
 - `inputs`: `read_inputs` encodes inputs as a centred matrix, which `Columns` describes.
 - `tables`, `files`: any frame, dict or file becomes a `Table` of Arrow columns, and back.
 - `layout`: a `Layout` says which column is what; `read_training`, `read_new` and `result` go from

@@ -59,6 +59,8 @@ class File:
         How a CSV file is written. None: tabs in .tsv files, else commas.
     time_format : str, optional
         How times are written, in the letters of `strptime`; None: ISO 8601.
+    zone : str, optional
+        The zone of the times.
     content : bytes, optional
         What the standard input held, instead of a file.
     """
@@ -68,6 +70,7 @@ class File:
     encoding: str = "utf-8"
     decimal: str = "."
     time_format: str | None = None
+    zone: str | None = None
     content: bytes | None = None
 
     @property
@@ -98,7 +101,6 @@ class File:
         if self.is_parquet:
             names = self.parquet.schema.names
         else:
-            self._check_text()
             line, names = self._csv_header()
         doubles = sorted({name for name in names if names.count(name) > 1})
         if doubles:
@@ -173,9 +175,14 @@ class File:
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line on which each record ends, and its fields; blank lines are no records."""
         encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
-        with self._open() as raw, codecs.getreader(encoding)(raw) as text:
-            reader = csv.reader(text, delimiter=self.separator)
-            yield from ((reader.line_num, record) for record in reader if record)
+        try:
+            with self._open() as raw, codecs.getreader(encoding)(raw) as text:
+                reader = csv.reader(text, delimiter=self.separator)
+                yield from ((reader.line_num, record) for record in reader if record)
+        except UnicodeError as error:
+            raise self._wrong_encoding() from error
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise self._problem(f"the file is damaged or cut short ({error}).") from error
 
     def _csv_header(self) -> tuple[int, list[str]]:
         """Return the line of the names and the names."""
@@ -192,21 +199,14 @@ class File:
             raise self._problem(said, line, hint + f"give the delimiter {others[0]!r}.")
         return line, names
 
-    def _check_text(self) -> None:
-        """Refuse what is not text in the expected encoding, and packed files that are damaged."""
+    def _wrong_encoding(self) -> DataError:
+        """Return the error about the first line that is not text in the expected encoding."""
         decoder = codecs.getincrementaldecoder(self.encoding)()
-        has_zeros = "16" in self.encoding or "32" in self.encoding
-        try:
-            with self._open() as raw:
-                for number, line in enumerate(raw, start=1):
-                    if not reads_as(decoder.decode, line) or (b"\0" in line and not has_zeros):
-                        raise self._wrong_encoding(number)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise self._problem(f"the file is damaged or cut short ({error}).") from error
-
-    def _wrong_encoding(self, line: int) -> DataError:
         with self._open() as raw:
             start = raw.read(4)
+            raw.seek(0)
+            lines = enumerate(raw, start=1)
+            line = next((n for n, text in lines if not reads_as(decoder.decode, text)), None)
         if start in (b"PK\3\4", b"\xd0\xcf\x11\xe0"):
             return self._problem(WORKBOOK)
         marked = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -237,14 +237,19 @@ class File:
         with self._open() as raw:
             try:
                 table = arrow_csv.read_csv(raw, reading, parsing, conversion)
-            except pa.ArrowInvalid as error:
+            except (pa.ArrowInvalid, UnicodeError, OSError, EOFError, zlib.error) as error:
+                self._check_records(names)
                 raise self._problem(str(error)) from error
         if ragged:
-            self._refuse_ragged(names)
+            self._check_records(names)
         return table
 
-    def _refuse_ragged(self, names: Sequence[str]) -> None:
-        line, record = next(each for each in self._records() if len(each[1]) != len(names))
+    def _check_records(self, names: Sequence[str]) -> None:
+        """Refuse the first line that is not text, or has more or fewer fields than there are."""
+        wrong = [each for each in self._records() if len(each[1]) != len(names)]
+        if not wrong:
+            return
+        line, record = wrong[0]
         what = f"no value for {quoted(names[min(len(record), len(names) - 1)])}"
         if len(record) > len(names):
             what = f"the surplus {quoted(record[-1])}"

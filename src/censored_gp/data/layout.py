@@ -17,17 +17,11 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
 
+from censored_gp.data.bounds import UNKNOWN, Seen, column_names, read_bounds, share_term
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.files import open_table
 from censored_gp.data.inputs import Columns
-from censored_gp.data.observations import (
-    UNKNOWN,
-    Observations,
-    Seen,
-    column_names,
-    from_cells,
-    share_term,
-)
+from censored_gp.data.observations import Observations
 from censored_gp.data.tables import Table, aware_times, from_arrow, to_arrow
 from censored_gp.data.time import is_holiday, occurrence, to_utc
 
@@ -134,18 +128,6 @@ class Rows:
             place = {"noun": f"Output {error.column!r} in column", "column": layout.value}
         found = np.flatnonzero(own)
         return error.at(row=int(found[0]) if len(found) else None, **place)
-
-
-@contextlib.contextmanager
-def placed(layout: Layout | None, rows: Rows | None) -> Iterator[None]:
-    """Name the row and the column of the user's table in errors about a cell of the model."""
-    try:
-        yield
-    except DataError as error:
-        if layout is None or rows is None or error.file is not None:
-            raise
-        moved = rows.locate(error, layout)
-        raise (moved if rows.table is None else rows.table.locate(moved)) from error
 
 
 class Training(NamedTuple):
@@ -289,33 +271,38 @@ def inputs_table(columns: Columns, inputs: Float[np.ndarray, "N C"]) -> Table:
 
 def columns_used(arguments: Mapping[str, Any], header: Sequence[str]) -> list[str]:
     """Return the columns that the arguments of `fit` name; bounds may stand for an output."""
-    names = []
-    for argument, given in arguments.items():
-        if argument in ("side", "rounded", "holidays"):
-            continue
-        several = list(given.values()) if isinstance(given, Mapping) else given
-        several = several if isinstance(several, list | tuple) else [several]
-        if argument == "own_inputs":
-            several = [n for each in several for n in (each if isinstance(each, list) else [each])]
-        named = [name for name in several if isinstance(name, str)]
-        if argument == "exposure":
-            columns = [share_term(name, header)[0] for name in named]
-            named = [name for name in columns if name in header or name != UNKNOWN]
-        names += named
+    roles = {n: g for n, g in arguments.items() if n not in ("side", "rounded", "holidays")}
+    names = [name for role, given in roles.items() if role != "exposure" for name in _texts(given)]
+    shares = [share_term(text, header)[0] for text in _texts(roles.get("exposure"))]
+    names += [name for name in shares if name in header or name != UNKNOWN]
     if arguments.get("lower") is None and arguments.get("upper") is None:
         return names
     return [name for name in names if name in header or name not in arguments["outputs"]]
 
 
+def _texts(given: Any) -> Iterator[str]:
+    """Yield the text in lists and dicts, which may be nested."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Mapping | list | tuple):
+        for each in given.values() if isinstance(given, Mapping) else given:
+            yield from _texts(each)
+
+
 @contextlib.contextmanager
-def located(table: Any) -> Iterator[None]:
-    """Name the file and the line in errors about a row of a table that came from a file."""
+def located(table: Any, layout: Layout | None = None, rows: Rows | None = None) -> Iterator[None]:
+    """Name the file and the line in errors about a row of a table that came from a file.
+
+    With a layout and rows, errors are about cells of the model, and named are row and column of the
+    user's table.
+    """
     try:
         yield
     except DataError as error:
-        if not isinstance(table, Table):
-            raise
-        raise table.locate(error) from error
+        moved = error
+        if layout is not None and rows is not None and error.file is None:
+            moved = rows.locate(error, layout)
+        raise (table.locate(moved) if isinstance(table, Table) else moved) from error
 
 
 def _as_names(given: Any) -> tuple[str, ...]:
@@ -424,8 +411,9 @@ def _read_cells(
     absent = {name for name in outputs if bounded and not table.has(name)}
     missing = np.full(len(table), np.nan)
     values = [missing if n in absent else table.numbers(n, "Output") for n in outputs]
-    seen = Seen(np.stack(values, axis=1), tuple(map(str, outputs)), named=True)
-    return from_cells(seen, table=table, keys=keys, **given)
+    names = tuple(map(str, outputs))
+    seen = Seen(np.stack(values, axis=1), names, named=True, table=table, keys=keys)
+    return Observations(*read_bounds(seen, **given))
 
 
 def _pivot(

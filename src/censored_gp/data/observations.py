@@ -2,8 +2,7 @@
 
 `lower == upper` is exact, `upper = inf` right-censored, `lower = -inf` left-censored, both finite
 and different interval-censored, both infinite missing. There is no NaN inside: flags, NaN,
-capacities and detection limits become bounds here, at the edge, for arrays and tables alike
-(`from_cells`).
+capacities and detection limits become bounds at the edge, for arrays and tables alike (`bounds`).
 
 Values and bounds may have been recorded in steps. A reading v in steps of h is a value between
 v - h/2 and v + h/2; "at most v" is a value below v + h/2, "at least v" one above v - h/2. `step`
@@ -12,34 +11,33 @@ says so, and `within_steps` does it.
 An output that is a sum over its period (a count, an amount) may be seen for a part of it: its
 `exposure` is that share, from 0 (missing) to 1 (the whole period), NaN if it is not known. The
 bounds are then of V, what came while it was seen, not of Y, what came in the whole period.
-
-Whoever computes needs `Observations` but no tables: those who read import them themselves.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from censored_gp.data.errors import DataError, did_you_mean, listed, refuse, warn
+from censored_gp.data.bounds import (
+    Cells,
+    check_flags,
+    read_bounds,
+    read_only,
+    read_values,
+    size,
+    spread,
+    with_missing,
+)
+from censored_gp.data.errors import DataError, listed, refuse
 
 if TYPE_CHECKING:
-    from censored_gp.data.tables import Table
     from censored_gp.likelihoods.support import Support
-
-Cells = Float[np.ndarray, "N D"]
-
-ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1)}
-"""Flags that each side accepts."""
-
-MEANING = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
 
 KINDS = {
     "exact": "exact",
@@ -50,12 +48,6 @@ KINDS = {
     "missing": "missing",
 }
 """What may be known of a cell, in words and in the order in which it is told."""
-
-UNKNOWN = "unknown"
-"""The exposure of counts whose flag says that counting stopped, at a moment that nobody knows."""
-
-SHARE = re.compile(r"(?P<rest>1\s*-\s*)?(?P<column>.+?)(\s*/\s*(?P<period>[0-9]+(\.[0-9]+)?))?")
-"""An exposure in words: a column, over the length of the period, and perhaps "1 - " before it."""
 
 PRIOR_SHARE = 0.2
 """The mean of all periods counts for this share of one, beside what was seen of a period."""
@@ -125,7 +117,7 @@ class Observations:
         default = ("y",) if number == 1 else tuple(f"y{d}" for d in range(number))
         names = tuple(map(str, self.names)) or default
         if lower.shape != upper.shape:
-            said = f"the lower bounds have {_size(lower)}, the upper bounds {_size(upper)}."
+            said = f"the lower bounds have {size(lower)}, the upper bounds {size(upper)}."
             raise DataError(said, "Outputs")
         if len(names) != number or len(set(names)) != len(names):
             said = f"got the names {listed(names)} for {number} output(s)."
@@ -174,7 +166,7 @@ class Observations:
         >>> Observations.exact([3, 5], exposure=[1, 0.5]).is_exact[:, 0]
         array([ True, False])
         """
-        return from_cells(read_values(y), exposure=exposure)
+        return cls(*read_bounds(read_values(y), exposure=exposure))
 
     @classmethod
     def from_flags(
@@ -203,7 +195,8 @@ class Observations:
         Observations: 3 rows of 1 output
           y: 1 exact, 1 at least a bound (right-censored), 1 seen for a part of the period
         """
-        seen = from_cells(read_values(y), censored=censored, side=side, exposure=exposure)
+        given = {"censored": censored, "side": side, "exposure": exposure}
+        seen = cls(*read_bounds(read_values(y), **given))
         if not strict:
             return seen
         values = seen.values()
@@ -223,7 +216,7 @@ class Observations:
         array([  1., -inf])
         """
         seen = read_values(lower, "Lower bound").unknown
-        return from_cells(seen, lower=lower, upper=upper, exposure=exposure)
+        return cls(*read_bounds(seen, lower=lower, upper=upper, exposure=exposure))
 
     @classmethod
     def from_capacity(cls, y: Any, capacity: Any) -> Observations:
@@ -235,7 +228,7 @@ class Observations:
         >>> Observations.from_capacity([3, 8], 8).is_right[:, 0]
         array([False,  True])
         """
-        return from_cells(read_values(y), capacity=np.nan if capacity is None else capacity)
+        return cls(*read_bounds(read_values(y), capacity=capacity))
 
     @classmethod
     def from_detection_limit(
@@ -254,14 +247,16 @@ class Observations:
         if nondetect is None and limit is None:
             raise DataError("Give limit=..., nondetect=... or both: got neither a limit nor flags.")
         seen = read_values(y)
-        limits = seen.values if limit is None else _spread(limit, seen, "Limit").values
+        limits = seen.values if limit is None else spread(limit, seen, "Limit").values
         below = seen.values <= limits
         if nondetect is not None:
-            flags = _spread(nondetect, seen, "Flag", flags=True)
-            below = _checked_flags(flags, np.zeros(seen.values.shape), "left") == 1
-        lowest = np.nan_to_num(_spread(floor, seen, "Floor").values, nan=-np.inf, neginf=-np.inf)
+            flags = spread(nondetect, seen, "Flag", flags=True)
+            below = check_flags(flags, np.zeros(seen.values.shape), "left") == 1
+        lowest = np.nan_to_num(spread(floor, seen, "Floor").values, nan=-np.inf, neginf=-np.inf)
         upper = np.where(below, limits, seen.values)
-        return _with_missing(seen._replace(values=upper), np.where(below, lowest, upper), upper)
+        return cls(
+            *with_missing(seen._replace(values=upper), np.where(below, lowest, upper), upper)
+        )
 
     @classmethod
     def from_rounding(cls, y: Any, unit: Any) -> Observations:
@@ -275,11 +270,11 @@ class Observations:
         (array([15., 25.]), array([25., 35.]))
         """
         seen = read_values(y)
-        units = np.nan_to_num(_spread(unit, seen, "Unit").values, nan=0.0, posinf=np.inf)
+        units = np.nan_to_num(spread(unit, seen, "Unit").values, nan=0.0, posinf=np.inf)
         bad = ~(np.isfinite(units) & (units >= 0))
         refuse(bad, seen.names, "Unit of output", "got {:g}. There must be units >= 0.", units)
-        stated = _with_missing(seen, seen.values - units / 2, seen.values + units / 2)
-        return dataclasses.replace(stated, step=np.zeros(1))
+        ends = with_missing(seen, seen.values - units / 2, seen.values + units / 2)
+        return cls(*ends, step=np.zeros(1))
 
     def rounded(self, step: Any = None) -> Observations:
         """Return the same cells, recorded in steps: to the nearest multiple of `step`.
@@ -505,12 +500,6 @@ class Observations:
         return f"Observations: {self.summary()}"
 
 
-def read_only(array: Any) -> Any:
-    """Return an array that is not to be changed, which `Observations` need not copy."""
-    array.setflags(write=False)
-    return array
-
-
 def _as_cells(bound: Any) -> Cells:
     """Return bounds as rows by outputs, a copy if they could be changed; a flat array is one."""
     fixed = isinstance(bound, np.ndarray) and not bound.flags.writeable
@@ -520,320 +509,6 @@ def _as_cells(bound: Any) -> Cells:
         said = f"got bounds of shape {cells.shape}. There must be rows and one output or more."
         raise DataError(said, "Outputs")
     return cells
-
-
-def _size(cells: Cells) -> str:
-    return f"{cells.shape[0]} row(s) and {cells.shape[1]} column(s)"
-
-
-class Seen(NamedTuple):
-    """Numbers for each cell as read, NaN where missing.
-
-    Attributes
-    ----------
-    values, names : array (N, D), tuple of str
-        The numbers and what their columns are called.
-    named : bool
-        Whether the names are the user's.
-    flat : bool
-        Whether it was a flat array, and no column of a table.
-    """
-
-    values: Cells
-    names: tuple[str, ...]
-    named: bool = False
-    flat: bool = False
-
-    @property
-    def unknown(self) -> Seen:
-        """The same cells, all missing."""
-        return self._replace(values=np.full(self.values.shape, np.nan))
-
-
-def read_values(y: Any, noun: str = "Output", *, flags: bool = False) -> Seen:
-    """Return the cells of a table, an array, or anything that reads as one.
-
-    >>> read_values([1.0, None]).values.tolist()
-    [[1.0], [nan]]
-    """
-    from censored_gp.data.tables import read_columns, shape_of
-
-    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
-        raise DataError("Complex data not supported.", noun)
-    columns, named = read_columns(y, noun, prefix="y", alone="y")
-    if not columns:
-        raise DataError("got no column. There must be at least one.", noun)
-    parsed = [column.flags(noun) if flags else column.numbers(noun) for column in columns]
-    names = tuple(column.name for column in columns)
-    return Seen(np.stack(parsed, axis=1), names, named, len(shape_of(y, noun)) == 1)
-
-
-def from_cells(
-    seen: Seen,
-    *,
-    censored: Any = None,
-    capacity: Any = None,
-    lower: Any = None,
-    upper: Any = None,
-    exposure: Any = None,
-    side: str = "right",
-    table: Table | None = None,
-    keys: Sequence[Any] | None = None,
-) -> Observations:
-    """Return what values, flags, a capacity or bounds say of each cell, of arrays and of tables.
-
-    They are about what was seen in the share of the period that is the exposure. An end that is not
-    given (or NaN) is the value itself, and open where that is missing. With a table, text names its
-    columns. Of a long one `keys` are the outputs by row, to which a dict of capacities refers.
-    """
-    if side not in ACCEPTED:
-        said = f'must be "right" (a flag: at least the value) or "left" (at most), got {side!r}.'
-        hint = did_you_mean(side, ACCEPTED)
-        if side == "share":
-            hint = 'For counts that stopped at some moment give exposure="unknown".'
-        raise DataError(said, argument="side", hint=hint)
-    bounded = lower is not None or upper is not None
-    if bounded and (censored is not None or capacity is not None):
-        said = "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
-        raise DataError(said + "censored=... and capacity=...", "Outputs")
-    values, names = seen.values, seen.names
-    said = "got {:g}. There must be finite numbers, NaN where missing."
-    hint = "Use Observations.from_bounds for what is only bounded."
-    refuse(np.isinf(values), names, "Output", said, values, hint=hint)
-    shares = _read_exposure(exposure, seen, table, keys)
-    limits = _spread(capacity, seen, "Capacity", table, keys).values
-    if censored is None:
-        if bounded:
-            found = _join_bounds(seen, lower, upper, table, keys)
-        else:
-            found = _with_missing(seen, values, np.where(values >= limits, np.inf, values))
-        return found if exposure is None else _with_exposure(found, shares)
-    flags = _checked_flags(_spread(censored, seen, "Flag", table, flags=True), values, side)
-    said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
-    hint = "Correct one of them, or leave out the flags."
-    refuse((values > limits) & (flags == 0), names, "Output", said, values, limits, hint=hint)
-    # A value with a missing flag is treated as missing: were it a lower bound, many exact values
-    # would be lower bounds, and estimates would have nothing to hold them down.
-    seen = seen._replace(values=np.where(np.isnan(flags), np.nan, values))
-    flags = -flags if side == "left" else flags
-    shares = np.where(np.isnan(shares) & (flags != 1), 1.0, shares)
-    # Below an exposure of 1 the record is what came while it was seen. As a lower bound of that as
-    # well, it would count the loss twice.
-    bound = (flags == 1) & (shares == 1)
-    low, high = np.where(flags == -1, -np.inf, values), np.where(bound, np.inf, values)
-    return _with_missing(seen, low, high, shares)
-
-
-def _with_exposure(found: Observations, shares: Cells) -> Observations:
-    """Return bounds with their exposures; without flags, a value is left out where it has none."""
-    known, unknown = ~found.is_missing, np.isnan(shares)
-    unsaid = unknown & known
-    if unsaid.any():
-        said = "got an unknown exposure, and no flag. Fill in the share of the period in which the "
-        hint = "or give flags (censored) that say where it was not."
-        nowhere = unsaid & np.all(unknown | ~known, axis=0)
-        refuse(
-            nowhere, found.names, "Output", f"{said}output was seen, 1 if throughout,", hint=hint
-        )
-        row, d = np.argwhere(unsaid)[0].tolist()
-        warn(
-            f"The exposure of output {found.names[d]!r} is missing in row {row}, and of "
-            f"{unsaid.sum()} values in all: as it is not known for how long they were seen, they "
-            "are left out. Fill in 1 where an output was seen throughout."
-        )
-    lower, upper = np.where(unsaid, -np.inf, found.lower), np.where(unsaid, np.inf, found.upper)
-    shares = np.where(unknown, 1.0, shares)
-    return dataclasses.replace(found, lower=lower, upper=upper, exposure=shares)
-
-
-def _read_exposure(given: Any, seen: Seen, table: Table | None, keys: Any) -> Cells:
-    """Return the exposure of each cell, NaN where it is unknown.
-
-    With a table text names columns, perhaps over the length of the period: "minutes/60", and of
-    the time in which nothing could be seen "1 - minutes/60".
-    """
-    if given is None:
-        return np.ones((1, 1))
-    columns, terms = () if table is None else table.names, {}
-    if isinstance(given, str) and given == UNKNOWN not in columns:
-        given = np.nan
-    elif columns and len(texts := column_names(given)) == len(seen.names):
-        given, keys = dict(zip(seen.names, texts, strict=True)), None
-    if isinstance(given, Mapping):
-        # Outputs that are not named were seen throughout.
-        given = dict.fromkeys(seen.names if keys is None else keys, 1.0) | dict(given)
-        for name, text in given.items():
-            if isinstance(text, str) and text == UNKNOWN not in columns:
-                given[name] = np.nan
-            elif isinstance(text, str) and columns and name in seen.names:
-                terms[seen.names.index(name)] = term = share_term(text, columns)
-                given[name] = term[0]
-    read = _spread(given, seen, "Exposure", table, keys)
-    shares = np.array(read.values)
-    for d, (_, period, rest) in terms.items():
-        part = shares[:, d] / period
-        shares[:, d] = 1.0 - part if rest else part
-    # A sum of parts of a period may exceed it by rounding.
-    shares = np.where(np.abs(shares - 0.5) < 0.5 + WHOLE, np.clip(shares, 0.0, 1.0), shares)
-    noun = "Exposure" if read.named else "Exposure of output"
-    said, hint = "got {:g}. An exposure is a share of the period, from 0 to 1.", ""
-    if np.any(bad := (shares < 0) | (shares > 1)):
-        name = str(read.names[int(np.argwhere(bad)[0][1])])
-        hint = "Divide by the length of the period"
-        if table is not None and read.named:
-            hint = f'Name the length of the period, as "{name}/60" for minutes of an hour, or '
-            hint += f'"1 - {name}/60" if these are the minutes in which nothing could be seen'
-        refuse(bad, read.names, noun, said, read.values, hint=f"{hint}.")
-    unseen = (shares == 0) & (np.abs(seen.values) > 0)
-    if unseen.any():
-        row, d = np.argwhere(unseen)[0].tolist()
-        warn(
-            f"{noun} {read.names[d]!r} is 0 in {unseen.sum()} cell(s) of which something was "
-            f"recorded, the first of them in row {row} ({seen.values[row, d]:g}): they are left "
-            "out, as missing."
-        )
-    return shares
-
-
-def share_term(text: str, columns: Sequence[str]) -> tuple[str, float, bool]:
-    """Return the column of an exposure in words, the period it is divided by, and if it is "1 -".
-
-    >>> share_term("1 - empty/60", ["empty"]), share_term("share", ["share"])
-    (('empty', 60.0, True), ('share', 1.0, False))
-    """
-    match = None if text in columns else SHARE.fullmatch(text.strip())
-    if match is None:
-        return text, 1.0, False
-    return match["column"], float(match["period"] or 1.0), match["rest"] is not None
-
-
-def _join_bounds(seen: Seen, lower: Any, upper: Any, table: Any, keys: Any) -> Observations:
-    """Join values and bounds: a bound where there is one, else the value, else open."""
-    ends = []
-    for noun, given in (("Lower bound", lower), ("Upper bound", upper)):
-        end = _spread(given, seen, noun, table, keys)
-        seen = seen if seen.named or not end.named else seen._replace(names=end.names, named=True)
-        ends.append(end.values)
-    (low, high), values = ends, seen.values
-    outside = (low <= high) & ((values < low) | (values > high))
-    said = "got {:g}, which is not between its bounds, {:g} and {:g}."
-    hint = "Correct them, or make the value NaN."
-    refuse(outside, seen.names, "Output", said, values, low, high, hint=hint)
-    low, high = (np.where(np.isnan(end), values, end) for end in ends)
-    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    return Observations(low, high, seen.names, seen.flat)
-
-
-def _with_missing(seen: Seen, lower: Cells, upper: Cells, exposure: Any = 1.0) -> Observations:
-    """Return the bounds, open on both sides where the value is missing."""
-    missing = np.isnan(seen.values)
-    lower, upper = (
-        read_only(np.where(missing, end, bound))
-        for end, bound in ((-np.inf, lower), (np.inf, upper))
-    )
-    return Observations(lower, upper, seen.names, seen.flat, exposure)
-
-
-def _checked_flags(given: Seen, values: Cells, side: str) -> Cells:
-    """Return flags of accepted values, NaN where one is missing that should be there."""
-    flags = np.where(np.isnan(values), 0.0, given.values)
-    unknown = np.isnan(flags)
-    noun = "Flag" if given.named else "Flag of output"
-    hint = f"Accepted flags are {', '.join(MEANING[flag] for flag in ACCEPTED[side])}."
-    bad = ~np.isin(flags, ACCEPTED[side]) & ~unknown
-    refuse(bad, given.names, noun, "got {:g}.", flags, hint=hint)
-    for d in np.flatnonzero(unknown.any(axis=0)):
-        row, name = int(np.argmax(unknown[:, d])), given.names[d]
-        found = f"is missing in {unknown[:, d].sum()} row(s), the first of them row {row}"
-        if not np.any(flags[~np.isnan(values[:, d]), d] == 0):
-            said = f"{found}, and nowhere 0. Fill in 0 (or False) where a value is exact."
-            raise DataError(said, "Flag", name, row)
-        warn(
-            f"Flag {name!r} {found}: as it is not known whether these values were censored, they "
-            "are left out. Fill in 0 where a value is exact."
-        )
-    return flags
-
-
-def _spread(
-    given: Any,
-    seen: Seen,
-    noun: str,
-    table: Table | None = None,
-    keys: Sequence[Any] | None = None,
-    *,
-    flags: bool = False,
-) -> Seen:
-    """Return one number for each cell, NaN where none is given (of flags: 0).
-
-    Given is one number, one per output (a list or a dict by name), per row, or per row and output;
-    with a table also the name of a column, or one per output. Flags and bounds that are arrays have
-    one value for each row and output. The names of the result are those that messages should use.
-    """
-    (rows, outputs), names = seen.values.shape, seen.names
-    if given is None:
-        return seen.unknown._replace(named=False)
-    if isinstance(given, int | float | np.number) and not flags:
-        return Seen(np.full((rows, outputs), float(given)), names)
-    if table is not None and (columns := column_names(given)):
-        if len(columns) != outputs:
-            said = f"got {listed(columns)} for {outputs} output(s) ({listed(names)})."
-            raise DataError(said, noun, hint="Give one for each output, or a dict by output.")
-        given, keys = dict(zip(names, columns, strict=True)), None
-    if isinstance(given, Mapping) and (table or any(np.ndim(v) == 0 for v in given.values())):
-        return _by_output(given, seen, noun, table, keys, flags)
-    other = read_values(given, noun, flags=flags)
-    values, own = other.values, other.named
-    if not flags and not noun.endswith("bound"):
-        if other.flat and len(values) == rows == outputs > 1:
-            said = f"got {rows} values, which could be one per row or one per output."
-            hint = f"Give an array of shape ({rows}, 1) or (1, {outputs}), or a dict by name."
-            raise DataError(said, noun, hint=hint)
-        values = values.T if other.flat and len(values) == outputs else values
-        own &= values.shape[1] == outputs
-        if values.shape[0] in (1, rows) and values.shape[1] in (1, outputs):
-            values = np.broadcast_to(values, (rows, outputs))
-    if values.shape != (rows, outputs):
-        said = f"got {_size(other.values)}, where the outputs ({listed(names)}) have "
-        said += f"{_size(seen.values)}."
-        raise DataError(said, noun, hint="Give one for each row and output.")
-    # One column cannot be mistaken for another, and is usually called something else.
-    if outputs > 1 and own and seen.named and other.names != names:
-        said = f"got the columns {listed(other.names)}, where the outputs are {listed(names)}."
-        raise DataError(said, noun, hint="Rename or reorder the columns.")
-    return Seen(values, other.names if own else names, own)
-
-
-def column_names(given: Any) -> list[str]:
-    """Return the names of columns that one text or a list of text gives, else none."""
-    several = [given] if isinstance(given, str) else given
-    is_text = isinstance(several, list | tuple) and all(isinstance(name, str) for name in several)
-    return list(several) if is_text else []
-
-
-def _by_output(
-    given: Mapping[Any, Any], seen: Seen, noun: str, table: Any, keys: Any, flags: bool
-) -> Seen:
-    """Return numbers or columns that are given by name of the output (of long tables, by key)."""
-    known = list(seen.names if keys is None else dict.fromkeys(keys))
-    for name in given:
-        if name not in known:
-            said = f"got {name!r}, which is not an output. The outputs are {listed(known)}."
-            raise DataError(said, noun, hint=did_you_mean(name, known))
-    if keys is not None:
-        values = np.array([float(given.get(key, np.nan)) for key in keys])
-        return Seen(values[:, None], seen.names)
-    values, labels = np.full(seen.values.shape, 0.0 if flags else np.nan), list(seen.names)
-    for name, value in given.items():
-        d = seen.names.index(name)
-        if isinstance(value, str) and table is not None:
-            labels[d], read = value, table.flags if flags else table.numbers
-            values[:, d] = read(value, noun)
-        elif np.ndim(value) == 0:
-            values[:, d] = np.nan if value is None else float(value)
-        else:
-            values[:, d] = read_values(value, noun, flags=flags).values[:, 0]
-    return Seen(values, tuple(labels), named=table is not None)
 
 
 def step_of(values: Float[np.ndarray, " K"]) -> float:

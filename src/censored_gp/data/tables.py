@@ -265,12 +265,14 @@ class Table:
         return replace(self, arrow=arrow.replace_schema_metadata(self.arrow.schema.metadata))
 
     def with_times(self, name: Any, zone: str | None = None, by: Any = None) -> Table:
-        """Return the table with a column of times in place of text, and in a zone if one is given.
+        """Return the table with a column of times in place of text, in a zone if one is given.
 
-        Of an hour that a zone has twice the second comes second, among the rows of a group `by`.
+        Without one it is that of the file, if it has one. Of an hour that a zone has twice the
+        second comes second, among the rows of a group `by`.
         Days in digits are times in files (20240603); other numbers stay.
         """
         array, name = _plain(self.array(name, "Time")), str(name)
+        zone = zone or getattr(self.file, "zone", None)
         is_text = types.is_string(array.type)
         if is_text or (self.file is not None and types.is_integer(array.type)):
             own = None if self.file is None else self.file.time_format

@@ -13,15 +13,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from censored_gp.data.bounds import Cells, read_bounds, read_only, read_values
 from censored_gp.data.errors import DataError, listed, refuse, warn
 from censored_gp.data.inputs import Columns, distinct, refuse_extreme
-from censored_gp.data.observations import (
-    Cells,
-    Observations,
-    from_cells,
-    read_only,
-    read_values,
-)
+from censored_gp.data.observations import Observations
 from censored_gp.data.time import to_utc
 from censored_gp.likelihoods import FAMILIES, Likelihood
 from censored_gp.likelihoods.partial import averages_exposure
@@ -32,7 +27,7 @@ Likelihoods = tuple[Likelihood, ...]
 
 
 def read_targets(y: Any, **given: Any) -> Observations:
-    """Return what is known of the outputs, from arrays or data frames; see `from_cells`.
+    """Return what is known of the outputs, from arrays or data frames; see `read_bounds`.
 
     >>> read_targets([0.1, 2.0], censored=[True, False], side="left").upper.tolist()
     [[0.1], [2.0]]
@@ -47,7 +42,7 @@ def read_targets(y: Any, **given: Any) -> Observations:
         said = "CensoredGP requires y to be passed, but the target y is None."
         raise DataError(said, hint="Give y, Observations, or lower=... and upper=...")
     seen = read_values(first, "Bound").unknown if y is None else read_values(y)
-    return from_cells(seen, **given)
+    return Observations(*read_bounds(seen, **given))
 
 
 def same_rows(observations: Observations, inputs: Float[np.ndarray, "N C"]) -> None:

@@ -112,20 +112,10 @@ class World:
         cells = {"": self.observed, f"_{self.mark}": self.marks()}
         cells |= {} if self.exposure is None else {"_minutes": 60 * self.exposure}
         cells |= {"_truth": self.truth} if truth else {}
-        return self.inputs() | columns_of(self.names, cells)
-
-
-def columns_of(names: tuple[str, ...], cells: dict[str, Shaped[np.ndarray, "N D"]]) -> Table:
-    """Return a column for each output and kind of cells, named by output and suffix.
-
-    >>> list(columns_of(("a", "b"), {"": np.ones((1, 2)), "_truth": np.ones((1, 2))}))
-    ['a', 'a_truth', 'b', 'b_truth']
-    """
-    return {
-        f"{name}{suffix}": values[:, d]
-        for d, name in enumerate(names)
-        for suffix, values in cells.items()
-    }
+        columns = [
+            (f"{name}{end}", cells[end][:, d]) for d, name in enumerate(self.names) for end in cells
+        ]
+        return self.inputs() | dict(columns)
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def read_training(
     else:
         read = layouts.read_training(X, outputs, own_inputs=own_inputs, **given)
         layout, rows, table, observations = read
-    with layouts.placed(layout, rows):
+    with layouts.located(rows and rows.table, layout, rows):
         matrix, columns = validated_inputs(model, table)
         if observations is None:
             observations = validation.read_targets(y, **bounds)

@@ -1,0 +1,363 @@
+"""From values, flags, capacities, bounds and exposures, however given, to the bounds of each cell.
+
+Whatever says how far outputs were seen is one number, one for each output, row or cell, or (with a
+table) the name of a column. `spread` makes numbers for each cell of it, and `read_bounds` the
+closed intervals of Eq. (1), of arrays and of tables alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from censored_gp.data.errors import DataError, did_you_mean, listed, refuse, warn
+
+if TYPE_CHECKING:
+    from censored_gp.data.tables import Table
+
+Cells = Float[np.ndarray, "N D"]
+
+ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1)}
+"""Flags that each side accepts."""
+
+MEANING = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
+
+UNKNOWN = "unknown"
+"""The exposure of counts whose flag says that counting stopped, at a moment that nobody knows."""
+
+SHARE = re.compile(r"(?P<rest>1\s*-\s*)?(?P<column>.+?)(\s*/\s*(?P<period>[0-9]+(\.[0-9]+)?))?")
+"""An exposure in words: a column, over the length of the period, and perhaps "1 - " before it."""
+
+ROUNDING = 1e-6
+"""How far a sum of parts of a period may be from the period."""
+
+
+class Seen(NamedTuple):
+    """Numbers for each cell as read, NaN where missing.
+
+    Attributes
+    ----------
+    values, names : array (N, D), tuple of str
+        The numbers and what their columns are called.
+    named : bool
+        Whether the names are the user's.
+    flat : bool
+        Whether it was a flat array, and no column of a table.
+    table : Table, optional
+        The table, in which text then names columns.
+    keys : sequence, optional
+        Of a long table the outputs by row, to which a dict of capacities refers.
+    """
+
+    values: Cells
+    names: tuple[str, ...]
+    named: bool = False
+    flat: bool = False
+    table: Table | None = None
+    keys: Sequence[Any] | None = None
+
+    @property
+    def unknown(self) -> Seen:
+        """The same cells, all missing."""
+        return self._replace(values=np.full(self.values.shape, np.nan))
+
+
+class Bounds(NamedTuple):
+    """The arguments of `Observations`: closed intervals, and the exposures that they are about."""
+
+    lower: Cells
+    upper: Cells
+    names: tuple[str, ...]
+    flat: bool
+    exposure: Cells
+
+
+def read_values(y: Any, noun: str = "Output", *, flags: bool = False) -> Seen:
+    """Return the cells of a table, an array, or anything that reads as one.
+
+    >>> read_values([1.0, None]).values.tolist()
+    [[1.0], [nan]]
+    """
+    from censored_gp.data.tables import read_columns, shape_of
+
+    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
+        raise DataError("Complex data not supported.", noun)
+    columns, named = read_columns(y, noun, prefix="y", alone="y")
+    if not columns:
+        raise DataError("got no column. There must be at least one.", noun)
+    parsed = [column.flags(noun) if flags else column.numbers(noun) for column in columns]
+    names = tuple(column.name for column in columns)
+    return Seen(np.stack(parsed, axis=1), names, named, len(shape_of(y, noun)) == 1)
+
+
+def read_bounds(
+    seen: Seen,
+    *,
+    censored: Any = None,
+    capacity: Any = None,
+    lower: Any = None,
+    upper: Any = None,
+    exposure: Any = None,
+    side: str = "right",
+) -> Bounds:
+    """Return what values, flags, a capacity or bounds say of each cell.
+
+    They are about what was seen in the share of the period that is the exposure. An end that is not
+    given (or NaN) is the value itself, and open where that is missing.
+    """
+    if side not in ACCEPTED:
+        said = f'must be "right" (a flag: at least the value) or "left" (at most), got {side!r}.'
+        hint = did_you_mean(side, ACCEPTED)
+        if side == "share":
+            hint = 'For counts that stopped at some moment give exposure="unknown".'
+        raise DataError(said, argument="side", hint=hint)
+    bounded = lower is not None or upper is not None
+    if bounded and (censored is not None or capacity is not None):
+        said = "got bounds and flags or a capacity as well. Give lower=... and upper=..., or "
+        raise DataError(said + "censored=... and capacity=...", "Outputs")
+    values, names = seen.values, seen.names
+    said = "got {:g}. There must be finite numbers, NaN where missing."
+    hint = "Use Observations.from_bounds for what is only bounded."
+    refuse(np.isinf(values), names, "Output", said, values, hint=hint)
+    shares = _read_exposure(exposure, seen)
+    if bounded:
+        return _without_unknown(_join(seen, lower, upper), shares)
+    limits = spread(capacity, seen, "Capacity").values
+    if censored is None:
+        full = np.where(values >= limits, np.inf, values)
+        return _without_unknown(with_missing(seen, values, full), shares)
+    flags = check_flags(spread(censored, seen, "Flag", flags=True), values, side)
+    said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
+    hint = "Correct one of them, or leave out the flags."
+    refuse((values > limits) & (flags == 0), names, "Output", said, values, limits, hint=hint)
+    # A value with a missing flag is treated as missing: were it a lower bound, many exact values
+    # would be lower bounds, and estimates would have nothing to hold them down.
+    seen = seen._replace(values=np.where(np.isnan(flags), np.nan, values))
+    flags = -flags if side == "left" else flags
+    shares = np.where(np.isnan(shares) & (flags != 1), 1.0, shares)
+    # Below an exposure of 1 the record is what came while it was seen. As a lower bound of that as
+    # well, it would count the loss twice.
+    bound = (flags == 1) & (shares == 1)
+    low, high = np.where(flags == -1, -np.inf, values), np.where(bound, np.inf, values)
+    return with_missing(seen, low, high, shares)
+
+
+def with_missing(seen: Seen, lower: Cells, upper: Cells, exposure: Any = 1.0) -> Bounds:
+    """Return the bounds, open on both sides where the value is missing."""
+    ends = _open_ends(np.isnan(seen.values), lower, upper)
+    return Bounds(*ends, seen.names, seen.flat, exposure)
+
+
+def _open_ends(where: Bool[np.ndarray, "N D"], lower: Cells, upper: Cells) -> tuple[Cells, Cells]:
+    """Return bounds that are open on both sides in some cells."""
+    return read_only(np.where(where, -np.inf, lower)), read_only(np.where(where, np.inf, upper))
+
+
+def read_only(array: Any) -> Any:
+    """Return an array that is not to be changed, which `Observations` need not copy."""
+    array.setflags(write=False)
+    return array
+
+
+def _join(seen: Seen, *given: Any) -> Bounds:
+    """Join values and bounds: a bound where there is one, else the value, else open."""
+    ends = []
+    for noun, each in zip(("Lower bound", "Upper bound"), given, strict=True):
+        end = spread(each, seen, noun)
+        seen = seen if seen.named or not end.named else seen._replace(names=end.names, named=True)
+        ends.append(end.values)
+    (low, high), values, names = ends, seen.values, seen.names
+    outside = (low <= high) & ((values < low) | (values > high))
+    said = "got {:g}, which is not between its bounds, {:g} and {:g}."
+    hint = "Correct them, or make the value NaN."
+    refuse(outside, names, "Output", said, values, low, high, hint=hint)
+    low, high = (np.where(np.isnan(end), values, end) for end in ends)
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    return Bounds(low, high, names, seen.flat, np.ones((1, 1)))
+
+
+def _without_unknown(found: Bounds, shares: Cells) -> Bounds:
+    """Return bounds with their exposures; values without one are left out, as no flag is there."""
+    lower, upper, names, flat, _ = found
+    unknown, known = np.isnan(shares), np.isfinite(lower) | np.isfinite(upper)
+    unsaid = unknown & known
+    if unsaid.any():
+        said = "got an unknown exposure, and no flag. Fill in the share of the period in which the "
+        said += "output was seen, 1 if throughout,"
+        hint = "or give flags (censored) that say where it was not."
+        nowhere = unsaid & np.all(unknown | ~known, axis=0)
+        refuse(nowhere, names, "Output", said, hint=hint)
+        row, d = np.argwhere(unsaid)[0].tolist()
+        warn(
+            f"The exposure of output {names[d]!r} is missing in row {row}, and of {unsaid.sum()} "
+            "values in all: as it is not known for how long they were seen, they are left out. "
+            "Fill in 1 where an output was seen throughout."
+        )
+        lower, upper = _open_ends(unsaid, lower, upper)
+    return Bounds(lower, upper, names, flat, np.where(unknown, 1.0, shares))
+
+
+def _read_exposure(given: Any, seen: Seen) -> Cells:
+    """Return the exposure of each cell, NaN where it is unknown.
+
+    With a table text names columns, perhaps over the length of the period: "minutes/60", and of
+    the time in which nothing could be seen "1 - minutes/60".
+    """
+    if given is None:
+        return np.ones((1, 1))
+    table = () if seen.table is None else seen.table.names
+    period, rest = np.ones(len(seen.names)), np.zeros(len(seen.names), dtype=bool)
+    given, seen = _by_name(given, seen)
+    if isinstance(given, str) and given == UNKNOWN:
+        given = np.nan
+    if isinstance(given, Mapping):
+        # Outputs that are not named were seen throughout.
+        given = dict.fromkeys(seen.names if seen.keys is None else seen.keys, 1.0) | dict(given)
+        for name, text in given.items():
+            if isinstance(text, str) and text == UNKNOWN not in table:
+                given[name] = np.nan
+            elif isinstance(text, str) and table and name in seen.names:
+                d = seen.names.index(name)
+                given[name], period[d], rest[d] = share_term(text, table)
+    read = spread(given, seen, "Exposure")
+    shares = np.where(rest, 1.0 - read.values / period, read.values / period)
+    # A sum of parts of a period may exceed it by rounding.
+    shares = np.where(np.abs(shares - 0.5) < 0.5 + ROUNDING, np.clip(shares, 0.0, 1.0), shares)
+    noun = "Exposure" if read.named else "Exposure of output"
+    if np.any(bad := (shares < 0) | (shares > 1)):
+        name = str(read.names[int(np.argwhere(bad)[0][1])])
+        hint = "Divide by the length of the period."
+        if table and read.named:
+            hint = f'Name the length of the period, as "{name}/60" for minutes of an hour, or '
+            hint += f'"1 - {name}/60" if these are the minutes in which nothing could be seen.'
+        said = "got {:g}. An exposure is a share of the period, from 0 to 1."
+        refuse(bad, read.names, noun, said, read.values, hint=hint)
+    unseen = (shares == 0) & (np.abs(seen.values) > 0)
+    if unseen.any():
+        row, d = np.argwhere(unseen)[0].tolist()
+        warn(
+            f"{noun} {read.names[d]!r} is 0 in {unseen.sum()} cell(s) of which something was "
+            f"recorded, the first of them in row {row} ({seen.values[row, d]:g}): they are left "
+            "out, as missing."
+        )
+    return shares
+
+
+def share_term(text: str, columns: Sequence[str]) -> tuple[str, float, bool]:
+    """Return the column of an exposure in words, the period it is divided by, and if it is "1 -".
+
+    >>> share_term("1 - empty/60", ["empty"]), share_term("share", ["share"])
+    (('empty', 60.0, True), ('share', 1.0, False))
+    """
+    match = None if text in columns else SHARE.fullmatch(text.strip())
+    if match is None:
+        return text, 1.0, False
+    return match["column"], float(match["period"] or 1.0), match["rest"] is not None
+
+
+def check_flags(given: Seen, values: Cells, side: str) -> Cells:
+    """Return flags of accepted values, NaN where one is missing that should be there."""
+    flags = np.where(np.isnan(values), 0.0, given.values)
+    unknown = np.isnan(flags)
+    noun = "Flag" if given.named else "Flag of output"
+    hint = f"Accepted flags are {', '.join(MEANING[flag] for flag in ACCEPTED[side])}."
+    bad = ~np.isin(flags, ACCEPTED[side]) & ~unknown
+    refuse(bad, given.names, noun, "got {:g}.", flags, hint=hint)
+    for d in np.flatnonzero(unknown.any(axis=0)):
+        row, name = int(np.argmax(unknown[:, d])), given.names[d]
+        found = f"is missing in {unknown[:, d].sum()} row(s), the first of them row {row}"
+        if not np.any(flags[~np.isnan(values[:, d]), d] == 0):
+            said = f"{found}, and nowhere 0. Fill in 0 (or False) where a value is exact."
+            raise DataError(said, "Flag", name, row)
+        warn(
+            f"Flag {name!r} {found}: as it is not known whether these values were censored, they "
+            "are left out. Fill in 0 where a value is exact."
+        )
+    return flags
+
+
+def spread(given: Any, seen: Seen, noun: str, *, flags: bool = False) -> Seen:
+    """Return one number for each cell, NaN where none is given (of flags: 0).
+
+    Given is one number, one per output (a list or a dict by name), per row, or per row and output;
+    with a table also the name of a column, or one per output. Flags and bounds that are arrays have
+    one value for each row and output. The names of the result are those that messages should use.
+    """
+    (rows, outputs), names = seen.values.shape, seen.names
+    if given is None:
+        return seen.unknown._replace(named=False)
+    if isinstance(given, int | float | np.number) and not flags:
+        return Seen(np.full((rows, outputs), float(given)), names)
+    given, seen = _by_name(given, seen, noun)
+    if isinstance(given, Mapping) and (seen.table or any(np.ndim(v) == 0 for v in given.values())):
+        return _by_output(given, seen, noun, flags)
+    other = read_values(given, noun, flags=flags)
+    values, own = other.values, other.named
+    if not flags and not noun.endswith("bound"):
+        if other.flat and len(values) == rows == outputs > 1:
+            said = f"got {rows} values, which could be one per row or one per output."
+            hint = f"Give an array of shape ({rows}, 1) or (1, {outputs}), or a dict by name."
+            raise DataError(said, noun, hint=hint)
+        values = values.T if other.flat and len(values) == outputs else values
+        own &= values.shape[1] == outputs
+        if values.shape[0] in (1, rows) and values.shape[1] in (1, outputs):
+            values = np.broadcast_to(values, (rows, outputs))
+    if values.shape != (rows, outputs):
+        said = f"got {size(other.values)}, where the outputs ({listed(names)}) have "
+        raise DataError(f"{said}{size(seen.values)}.", noun, hint="Give one for each cell.")
+    # One column cannot be mistaken for another, and is usually called something else.
+    if outputs > 1 and own and seen.named and other.names != names:
+        said = f"got the columns {listed(other.names)}, where the outputs are {listed(names)}."
+        raise DataError(said, noun, hint="Rename or reorder the columns.")
+    return Seen(values, other.names if own else names, own)
+
+
+def size(cells: Cells) -> str:
+    """Return how many rows and columns there are, in words."""
+    return f"{cells.shape[0]} row(s) and {cells.shape[1]} column(s)"
+
+
+def column_names(given: Any) -> list[str]:
+    """Return the names of columns that one text or a list of text gives, else none."""
+    several = [given] if isinstance(given, str) else given
+    is_text = isinstance(several, list | tuple) and all(isinstance(name, str) for name in several)
+    return list(several) if is_text else []
+
+
+def _by_name(given: Any, seen: Seen, noun: str = "Exposure") -> tuple[Any, Seen]:
+    """Return names of columns as a dict by output; one that is no flag may be that of all."""
+    columns, outputs = column_names(given) if seen.table is not None else [], len(seen.names)
+    if not columns:
+        return given, seen
+    columns = columns * outputs if len(columns) == 1 and noun != "Flag" else columns
+    if len(columns) != outputs:
+        said = f"got {listed(columns)} for {outputs} output(s) ({listed(seen.names)})."
+        raise DataError(said, noun, hint="Give one for each output, or a dict by output.")
+    return dict(zip(seen.names, columns, strict=True)), seen._replace(keys=None)
+
+
+def _by_output(given: Mapping[Any, Any], seen: Seen, noun: str, flags: bool) -> Seen:
+    """Return numbers or columns that are given by name of the output (of long tables, by key)."""
+    known = list(seen.names if seen.keys is None else dict.fromkeys(seen.keys))
+    for name in given:
+        if name not in known:
+            said = f"got {name!r}, which is not an output. The outputs are {listed(known)}."
+            raise DataError(said, noun, hint=did_you_mean(name, known))
+    if seen.keys is not None:
+        values = np.array([float(given.get(key, np.nan)) for key in seen.keys])
+        return Seen(values[:, None], seen.names)
+    values, labels = np.full(seen.values.shape, 0.0 if flags else np.nan), list(seen.names)
+    for name, value in given.items():
+        d = seen.names.index(name)
+        if isinstance(value, str) and seen.table is not None:
+            labels[d], read = value, seen.table.flags if flags else seen.table.numbers
+            values[:, d] = read(value, noun)
+        elif np.ndim(value) == 0:
+            values[:, d] = np.nan if value is None else float(value)
+        else:
+            values[:, d] = read_values(value, noun, flags=flags).values[:, 0]
+    return Seen(values, tuple(labels), named=seen.table is not None)
