@@ -13,10 +13,10 @@ probabilities, smooth down to the Poisson limit alpha = 0.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.special.elementary import (
@@ -32,6 +32,7 @@ from censored_gp.likelihoods.special.elementary import (
     log_ratio_excess,
     steed,
     stirling_error,
+    with_slopes,
 )
 
 TINY, HUGE = 1e-30, 1e30
@@ -74,43 +75,25 @@ def log_odds_kernel(a: Batch, mu: Batch, alpha: Batch) -> Batch:
     return first + second + errors + 0.5 * jnp.log(a / (1.0 + alpha * a)) - HALF_LOG_2PI
 
 
-@jax.custom_jvp
-@jax.jit
-def _log_tails(a: Batch, mu: Batch, alpha: Batch) -> Pair:
-    return both_tails(_log_smaller(a, mu, alpha)[0], _is_lower(a, mu, alpha))
+@with_slopes
+def _log_tails(asked: tuple[bool, ...], a: Batch, mu: Batch, alpha: Batch) -> tuple[Pair, tuple]:
+    shapes, lower = [i for i in (0, 2) if asked[i]], _is_lower(a, mu, alpha)
+    slopes: list[Any] = [None, None, None]
 
+    def along(direction: Float[Array, " 3"]) -> tuple[Pair, Pair]:
+        tangents = tuple(jnp.full_like(a, direction[i]) for i in (0, 2))
+        return jax.jvp(lambda s, t: _log_smaller(s, mu, t), (a, alpha), tangents)
 
-def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
-    (a, mu, alpha), (da, dmu, dalpha) = primals, tangents
-    shapes = [i for i, d in enumerate((da, dalpha)) if not isinstance(d, SymbolicZero)]
-    (smaller, kernel), slopes = _shape_slopes(a, mu, alpha, shapes)
-    lower_is_smaller = _is_lower(a, mu, alpha)
-    tails = both_tails(smaller, lower_is_smaller)
-    changes = [jnp.zeros_like(a), jnp.zeros_like(a)]
-    for slope, i in zip(slopes, shapes, strict=True):
-        for side, partial in enumerate(both_slopes(smaller, slope, lower_is_smaller)):
-            changes[side] = changes[side] + partial * (da, dalpha)[i]
-    if not isinstance(dmu, SymbolicZero):
-        changes[0] = changes[0] + jnp.exp(kernel - tails[0]) / mu * dmu
-        changes[1] = changes[1] - jnp.exp(kernel - tails[1]) / mu * dmu
-    return tails, tuple(changes)
-
-
-_log_tails.defjvp(_log_tails_jvp, symbolic_zeros=True)
-
-
-def _shape_slopes(a: Batch, mu: Batch, alpha: Batch, shapes: list[int]) -> tuple[Pair, list[Batch]]:
-    """Return `_log_smaller` and the tail's slopes in a (0) and alpha (1), as asked for."""
-    if not shapes:
-        return _log_smaller(a, mu, alpha), []
-
-    def along(direction: Float[Array, " 2"]) -> tuple[Pair, Array]:
-        tangents = (direction[0] * jnp.ones_like(a), direction[1] * jnp.ones_like(a))
-        values, slopes = jax.jvp(lambda s, t: _log_smaller(s, mu, t), (a, alpha), tangents)
-        return values, slopes[0]
-
-    values, slopes = jax.vmap(along, out_axes=(None, 0))(jnp.eye(2)[jnp.array(shapes)])
-    return values, list(slopes)
+    if shapes:
+        directions = jnp.eye(3)[jnp.array(shapes)]
+        (smaller, kernel), (rises, _) = jax.vmap(along, out_axes=(None, 0))(directions)
+        for i, rise in zip(shapes, rises, strict=True):
+            slopes[i] = both_slopes(smaller, rise, lower)
+    else:
+        smaller, kernel = _log_smaller(a, mu, alpha)
+    tails = both_tails(smaller, lower)
+    slopes[1] = jnp.exp(kernel - tails[0]) / mu, -jnp.exp(kernel - tails[1]) / mu
+    return tails, tuple(slopes)
 
 
 def _is_lower(a: Batch, mu: Batch, alpha: Batch) -> Mask:
@@ -175,31 +158,19 @@ def log_student_tails(t: Numbers, df: Numbers) -> Pair:
     return _log_student_tails(*jnp.broadcast_arrays(jnp.asarray(t, float), jnp.asarray(df, float)))
 
 
-def _student_formula(t: Batch, df: Batch) -> Pair:
-    outside = log_odds_tails(0.5, 0.5 * jnp.square(t), 2.0 / df)[1] - math.log(2.0)
-    return both_tails(outside, t < 0)
+@with_slopes
+def _log_student_tails(asked: tuple[bool, bool], t: Batch, df: Batch) -> tuple[Pair, tuple]:
+    def tails(df: Batch) -> Pair:
+        outside = log_odds_tails(0.5, 0.5 * jnp.square(t), 2.0 / df)[1] - math.log(2.0)
+        return both_tails(outside, t < 0)
 
-
-_log_student_tails = jax.custom_jvp(_student_formula)
-
-
-def _log_student_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
-    (t, df), (dt, ddf) = primals, tangents
-    if isinstance(ddf, SymbolicZero):
-        tails, change = _student_formula(t, df), (jnp.zeros_like(t), jnp.zeros_like(t))
+    in_df, density = None, log_student(t, df)
+    if asked[1]:
+        both, in_df = jax.jvp(tails, (df,), (jnp.ones_like(df),))
     else:
-        # The slope in t^2 is infinite at t = 0, so that direction is left to the density below.
-        tails, change = jax.jvp(lambda shape: _student_formula(t, shape), (df,), (ddf,))
-    if not isinstance(dt, SymbolicZero):
-        density = log_student(t, df)
-        change = (
-            change[0] + jnp.exp(density - tails[0]) * dt,
-            change[1] - jnp.exp(density - tails[1]) * dt,
-        )
-    return tails, change
-
-
-_log_student_tails.defjvp(_log_student_tails_jvp, symbolic_zeros=True)
+        both = tails(df)
+    # The slope in t^2 is infinite at t = 0, so that direction is left to the density.
+    return both, ((jnp.exp(density - both[0]), -jnp.exp(density - both[1])), in_df)
 
 
 def log_negative_binomial(k: Numbers, mu: Numbers, alpha: Numbers) -> Batch:

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Bool
 
 from censored_gp.likelihoods.special.elementary import (
@@ -24,6 +23,7 @@ from censored_gp.likelihoods.special.elementary import (
     log1mexp,
     log_ratio_excess,
     stirling_error,
+    with_slopes,
 )
 
 NEGLIGIBLE = 1e-14
@@ -67,23 +67,10 @@ def log_jump_sum(jumps: Numbers, shape: Numbers) -> Batch:
     return _log_jump_sum(jnp.maximum(jnp.asarray(jumps, float), LEAST), jnp.asarray(shape, float))
 
 
-@jax.custom_jvp
-def _log_jump_sum(n: Batch, a: Batch) -> Batch:
-    return _jump_sums(n, a, False)[0]
-
-
-def _log_jump_sum_jvp(primals: tuple, tangents: tuple) -> Pair:
-    (n, a), (dn, da) = primals, tangents
-    value, excess, slope = _jump_sums(n, a, not isinstance(da, SymbolicZero))
-    change = jnp.zeros_like(value)
-    if not isinstance(dn, SymbolicZero):
-        change = change + (1.0 + a) * (excess / n) * dn
-    if not isinstance(da, SymbolicZero):
-        change = change + slope * da
-    return value, change
-
-
-_log_jump_sum.defjvp(_log_jump_sum_jvp, symbolic_zeros=True)
+@with_slopes
+def _log_jump_sum(asked: tuple[bool, bool], n: Batch, a: Batch) -> tuple[Batch, tuple]:
+    value, excess, in_shape = _jump_sums(n, a, asked[1])
+    return value, ((1.0 + a) * (excess / n), in_shape)
 
 
 def _jump_sums(n: Batch, a: Batch, in_shape: bool) -> tuple[Batch, ...]:
@@ -174,20 +161,10 @@ def log_tilted_tails(order: Numbers, rate: Numbers, shape: Numbers, x: Numbers) 
     return jnp.where(below, part, other), jnp.where(below, other, part)
 
 
-@jax.custom_jvp
-def _log_part(rate: Batch, a: Batch, x: Batch) -> Batch:
-    return _integrals(rate, a, x)[0]
-
-
-def _log_part_jvp(primals: tuple, tangents: tuple) -> Pair:
-    value, *slopes = _integrals(*primals)
-    given = (
-        s * t for s, t in zip(slopes, tangents, strict=True) if not isinstance(t, SymbolicZero)
-    )
-    return value, sum(given, jnp.zeros_like(value))
-
-
-_log_part.defjvp(_log_part_jvp, symbolic_zeros=True)
+@with_slopes
+def _log_part(_: tuple[bool, ...], rate: Batch, a: Batch, x: Batch) -> tuple[Batch, tuple]:
+    value, *slopes = _integrals(rate, a, x)
+    return value, tuple(slopes)
 
 
 def _path(rate: Batch, a: Batch, x: Batch, order: Batch | None = None) -> tuple[Batch, ...]:

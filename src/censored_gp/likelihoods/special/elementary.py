@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
@@ -25,6 +27,31 @@ TOLERANCE = 1e-14
 """A series or fraction ends when its last term is below this part of the total."""
 MAXIMUM_STEPS = 200_000
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+
+
+def with_slopes(rule: Callable[..., tuple[Any, tuple]]) -> Callable[..., Any]:
+    """Make a differentiable function of a rule that knows its own slopes.
+
+    `rule(asked, *arguments)` returns the value, an array or several, and for each argument the
+    slope of the value in it; where `asked` says that one is not asked for, it may be anything.
+    """
+
+    @jax.custom_jvp
+    @jax.jit
+    def function(*arguments: Batch) -> Any:
+        return rule((False,) * len(arguments), *arguments)[0]
+
+    def jvp(arguments: tuple, tangents: tuple) -> tuple[Any, Any]:
+        asked = tuple(not isinstance(tangent, SymbolicZero) for tangent in tangents)
+        value, slopes = rule(asked, *arguments)
+        change = jax.tree.map(jnp.zeros_like, value)
+        for wanted, slope, tangent in zip(asked, slopes, tangents, strict=True):
+            if wanted:
+                change = jax.tree.map(lambda c, s, t=tangent: c + s * t, change, slope)
+        return value, change
+
+    function.defjvp(jvp, symbolic_zeros=True)
+    return function
 
 
 @jax.custom_jvp

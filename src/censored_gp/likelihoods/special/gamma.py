@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 from jax.scipy.special import digamma, gammaln, xlogy
 from jaxtyping import Array, Bool, Float, Int
 
@@ -34,6 +33,7 @@ from censored_gp.likelihoods.special.elementary import (
     log_ratio_excess,
     steed,
     stirling_error,
+    with_slopes,
 )
 
 MINIMUM_SHAPE, MAXIMUM_ETA = 12.0, 1.0
@@ -121,32 +121,19 @@ def log_gamma_kernel(a: Batch, x: Batch) -> Batch:
     return deviance + 0.5 * jnp.log(a) - HALF_LOG_2PI - stirling_error(1.0 / a)
 
 
-@jax.custom_jvp
-@jax.jit
-def _log_tails(a: Batch, x: Batch) -> Pair:
-    return both_tails(_log_smaller(a, x), _is_lower(a, x))
-
-
-def _log_tails_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
-    (a, x), (da, dx) = primals, tangents
-    lower_is_smaller = _is_lower(a, x)
-    change = (jnp.zeros_like(a), jnp.zeros_like(a))
-    if isinstance(da, SymbolicZero):
-        smaller = _log_smaller(a, x)
-    else:
+@with_slopes
+def _log_tails(asked: tuple[bool, bool], a: Batch, x: Batch) -> tuple[Pair, tuple]:
+    lower, in_shape, in_x = _is_lower(a, x), None, None
+    if asked[0]:
         smaller, slope = jax.jvp(lambda shape: _log_smaller(shape, x), (a,), (jnp.ones_like(a),))
-        change = tuple(s * da for s in both_slopes(smaller, slope, lower_is_smaller))
-    tails = both_tails(smaller, lower_is_smaller)
-    if not isinstance(dx, SymbolicZero):
-        kernel, relative = log_gamma_kernel(a, x), dx / x
-        change = (
-            change[0] + jnp.exp(kernel - tails[0]) * relative,
-            change[1] - jnp.exp(kernel - tails[1]) * relative,
-        )
-    return tails, change
-
-
-_log_tails.defjvp(_log_tails_jvp, symbolic_zeros=True)
+        in_shape = both_slopes(smaller, slope, lower)
+    else:
+        smaller = _log_smaller(a, x)
+    tails = both_tails(smaller, lower)
+    if asked[1]:
+        kernel = log_gamma_kernel(a, x)
+        in_x = jnp.exp(kernel - tails[0]) / x, -jnp.exp(kernel - tails[1]) / x
+    return tails, (in_shape, in_x)
 
 
 def _is_lower(a: Batch, x: Batch) -> Mask:
@@ -197,24 +184,12 @@ def log_poisson(k: Numbers, mu: Numbers) -> Batch:
     return _log_poisson(k, jnp.maximum(mu, 1e-290))
 
 
-@jax.custom_jvp
-def _log_poisson(k: Batch, mu: Batch) -> Batch:
+@with_slopes
+def _log_poisson(asked: tuple[bool, bool], k: Batch, mu: Batch) -> tuple[Batch, tuple]:
     few = jnp.where(k < FEW, k, 0.0)
     direct = xlogy(few, mu) - mu - gammaln(few + 1.0)
     many = jnp.where(k < FEW, FEW, k)
     deviance = many * log_ratio_excess(mu / many, (mu - many) / many)
     saddle = deviance - 0.5 * jnp.log(many) - HALF_LOG_2PI - stirling_error(1.0 / many)
-    return jnp.where(k < FEW, direct, saddle)
-
-
-def _log_poisson_jvp(primals: tuple, tangents: tuple) -> Pair:
-    (k, mu), (dk, dmu) = primals, tangents
-    tangent = jnp.zeros_like(mu)
-    if not isinstance(dmu, SymbolicZero):
-        tangent = tangent + (k - mu) / mu * dmu
-    if not isinstance(dk, SymbolicZero):
-        tangent = tangent + (jnp.log(mu) - digamma(k + 1.0)) * dk
-    return _log_poisson(k, mu), tangent
-
-
-_log_poisson.defjvp(_log_poisson_jvp, symbolic_zeros=True)
+    in_count = jnp.log(mu) - digamma(k + 1.0) if asked[0] else None
+    return jnp.where(k < FEW, direct, saddle), (in_count, (k - mu) / mu)
