@@ -13,6 +13,7 @@ of natural's Gaussian: a change of variables that leaves the target as it is, bu
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -267,7 +268,9 @@ def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -
 @compiled_to_run_long
 def _each_draw(target: Target, positions: Position) -> tuple[Position, Latent]:
     """Return weights and parameter functions of every draw."""
-    return jax.vmap(jax.vmap(lambda z: (target.weights(z), target.latent(z))))(positions)
+    # Loops, as Cholesky factors of many draws must not be batched.
+    of_chain = partial(jax.lax.map, lambda z: (target.weights(z), target.latent(z)))
+    return jax.lax.map(of_chain, positions)
 
 
 def diagnose(latent: Latent, varying: list[str]) -> tuple[float, float]:

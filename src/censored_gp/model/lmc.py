@@ -29,7 +29,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import AnyArray, Inputs, Scalar
@@ -289,7 +289,8 @@ def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar)
     """
     ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
 
-    def block(kernels: tuple[Kernel, ...]) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
+    def block(b: Int[Array, ""]) -> tuple[Float[Array, "N M"], Float[Array, "N Q"]]:
+        kernels = jax.tree.map(lambda leaf: jnp.asarray(leaf)[b], lmc.kernels)
         pairs = zip(kernels, inducing, strict=True)
         parts = (kernel_blocks(kernel, z, inputs, jitter) for kernel, z in pairs)
         grams, crosses, diagonals = zip(*parts, strict=True)
@@ -299,9 +300,8 @@ def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar)
         rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]
         return phi, jnp.stack(rest, axis=1)
 
-    # A kernel such as White has no leaves to tell the number of blocks by.
-    of_blocks = eqx.filter_vmap(block, in_axes=eqx.if_array(0), axis_size=len(lmc.mean))
-    phi, rest = of_blocks(lmc.kernels)
+    # A loop over blocks: see `linalg`.
+    phi, rest = jax.lax.map(block, jnp.arange(len(lmc.mean)))
     left_out = jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
     mean = jnp.asarray(lmc.mean)[:, None] + lmc.offset(inputs)
