@@ -15,7 +15,7 @@ from censored_gp.likelihoods.special.beta import log_negative_binomial, log_odds
 from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
 from censored_gp.likelihoods.support import COUNTS, REAL
-from censored_gp.likelihoods.truncation import Kind, moments_of_counts
+from censored_gp.likelihoods.truncation import Kind, moments_by_stein
 
 
 class Poisson(Likelihood):
@@ -57,11 +57,8 @@ class Poisson(Likelihood):
         return jnp.asarray(rate)
 
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
-        """Return E and Var by k P(k) = rate P(k - 1), applied once and twice."""
-        lower, upper, rate = jnp.broadcast_arrays(lower, upper, *theta)
-        factorial = jnp.log(rate), 2.0 * jnp.log(rate)
-        peak = jnp.floor(rate), lambda k: 1.0 / (k + 1.0)
-        return moments_of_counts(self, (lower, upper), (rate,), (rate,), factorial, peak, kind)
+        """Return E and Var given bounds; the Stein kernel is the rate."""
+        return moments_by_stein(self, (lower, upper), theta, 0.0, kind)
 
     def sample(self, key: Array, shape: Shape, rate: Batch) -> Batch:
         """Return Poisson draws."""
@@ -118,16 +115,10 @@ class NegativeBinomial(Likelihood):
         return mean + dispersion * jnp.square(mean)
 
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
-        """Return E and Var by k P_r(k) = mean P_(r+1)(k - 1), applied once and twice."""
-        mean, dispersion = self.mean(*theta), theta[1]
-        lower, upper, mean, dispersion = jnp.broadcast_arrays(lower, upper, mean, dispersion)
-        growth = jnp.stack([jnp.ones_like(dispersion), 1.0 + dispersion, 1.0 + 2.0 * dispersion])
-        own, tilted = (mean, dispersion), (mean * growth, dispersion / growth)
-        factorial = jnp.log(mean), 2.0 * jnp.log(mean) + jnp.log1p(dispersion)
-        mode = jnp.floor(jnp.maximum(mean * (1.0 - dispersion), 0.0))
-        peak = mode, lambda k: 1.0 / (k + 1.0) - dispersion / (1.0 + dispersion * k)
-        bounds, count = (lower, upper), NegativeBinomial()
-        return moments_of_counts(count, bounds, own, tilted, factorial, peak, kind)
+        """Return E and Var given bounds; the Stein kernel is mean (1 + dispersion k)."""
+        mean, dispersion = self.mean(*theta), jnp.asarray(theta[1])
+        own = mean, dispersion
+        return moments_by_stein(NegativeBinomial(), (lower, upper), own, mean * dispersion, kind)
 
     def sample(self, key: Array, shape: Shape, mean: Batch, dispersion: Batch) -> Batch:
         """Return Poisson draws whose rates are Gamma draws."""

@@ -11,15 +11,11 @@ from jax.scipy.special import ndtri
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite, spread
-from censored_gp.likelihoods.quadrature import MOMENT_NODES
 from censored_gp.likelihoods.special.beta import log_student, log_student_tails
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log_ndtr
 from censored_gp.likelihoods.special.normal import log_normal_interval
 from censored_gp.likelihoods.support import REAL
-from censored_gp.likelihoods.truncation import Kind, log_mass, moments_by_quadrature
-
-FAR, NARROW = 20.0, 0.1
-"""Bounds so far out, or so close together (in standard deviations), cancel in closed forms."""
+from censored_gp.likelihoods.truncation import Kind, moments_by_stein
 
 
 class Gaussian(Likelihood):
@@ -73,15 +69,8 @@ class Gaussian(Likelihood):
         return mean + scale * ndtri(u)
 
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
-        """Return the moments of the truncated normal: the closed form, where it does not cancel."""
-        lower, upper, mean, scale = jnp.broadcast_arrays(lower, upper, *theta)
-        a, b = (lower - mean) / scale, (upper - mean) / scale
-        hard = (jnp.maximum(a, -b) > FAR) | (b - a < NARROW)
-        # Each formula gets harmless arguments where the other is used.
-        closed = _truncated_normal(jnp.where(hard, -1.0, a), jnp.where(hard, 1.0, b), kind)
-        summed = _summed_normal(jnp.where(hard, a, 0.0), jnp.where(hard, b, NARROW))
-        centre, spread = (jnp.where(hard, s, c) for s, c in zip(summed, closed, strict=True))
-        return mean + scale * centre, scale**2 * spread
+        """Return the moments of the truncated normal; its Stein kernel is scale^2."""
+        return moments_by_stein(self, (lower, upper), theta, 0.0, kind)
 
     def sample(self, key: Array, shape: Shape, mean: Batch, scale: Batch) -> Batch:
         """Return normal draws."""
@@ -166,34 +155,3 @@ def _student_beyond(a: Batch, df: Batch) -> Pair:
     mean = df / less * jnp.exp(log_ratio)
     spread = (less * a * mean + df) / jnp.where(two, df - 2.0, 1.0) - mean**2
     return jnp.where(some, mean, jnp.inf), jnp.where(two, jnp.maximum(spread, 0.0), jnp.inf)
-
-
-def _truncated_normal(a: Batch, b: Batch, kind: Kind) -> Pair:
-    """Return p_a - p_b and 1 + a p_a - b p_b - (p_a - p_b)^2, the moments between a and b.
-
-    p is the standard normal density at a bound over the mass between the bounds.
-    """
-    mass = log_mass(Gaussian(), a, b, jnp.zeros(()), jnp.ones(()), kind=kind)
-    bounds = []
-    for bound in (a, b):
-        z = jnp.where(jnp.isfinite(bound), bound, 0.0)
-        weight = jnp.exp(-0.5 * z**2 - HALF_LOG_2PI - mass)
-        bounds.append((z, jnp.where(jnp.isfinite(bound), weight, 0.0)))
-    (a, p), (b, q) = bounds
-    return p - q, 1.0 + a * p - b * q - (p - q) ** 2
-
-
-def _summed_normal(a: Batch, b: Batch) -> Pair:
-    """Return the same far out or where a and b nearly meet, by Gauss-Legendre quadrature.
-
-    The density falls from the end that is nearer to zero like exp(-end t - t^2 / 2), and is
-    integrated as far as it is above 1e-16 of what it is there.
-    """
-    turned = -b > a
-    end, other = jnp.where(turned, -b, a), jnp.where(turned, -a, b)
-    ahead = jnp.maximum(end, 0.0)
-    width = jnp.minimum(other - end, 74.0 / (ahead + jnp.sqrt(ahead**2 + 74.0)))
-    step, spread = moments_by_quadrature(
-        lambda t: -t * (end + 0.5 * t), jnp.zeros_like(width), width, MOMENT_NODES
-    )
-    return jnp.where(turned, -end - step, end + step), spread

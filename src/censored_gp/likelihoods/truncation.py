@@ -32,16 +32,16 @@ HARMLESS = (-2.0, -0.5), (-0.5, -2.0)
 """Log tails at both ends of an interval that is neither narrow nor far out."""
 ROUNDING = 1e-15
 """The relative error of a probability, for each unit of its logarithm."""
-WORST = 1e-7
-"""The relative error of the variance above which the probabilities of counts are summed."""
+WORST = 1e-8
+"""The relative error of a variance above which the density is integrated."""
 NEGLIGIBLE = 37.0
-"""Counts whose log probability is this far below the largest are left out of the sum."""
+"""Where the log density is this far below its peak, the integral ends."""
 PANELS = 12
-"""The number of pieces, each with its own Gauss nodes, into which that sum is cut."""
+"""The number of pieces, each with its own Gauss nodes, into which sums over counts are cut."""
 NARROW = 1.5
 """Up to this ratio of upper to lower bound the density is integrated over the interval."""
-NODES = 24
-"""The number of Gauss-Legendre nodes for that integral."""
+NODES = 40
+"""The number of Gauss-Legendre nodes for an integral."""
 
 
 def where_any(
@@ -137,88 +137,96 @@ def moments_by_powers(
     times y^m / E[Y^m]. ``log_masses`` are the logs of P, P_1 and P_2, ``log_moments`` those of E[Y]
     and E[Y^2]. Between narrow bounds the variance would cancel: there the density is integrated.
     """
-    lower, upper = bounds
-    first, second = _ratios(log_moments, log_masses)
+    (lower, upper), (whole, *tilted) = bounds, log_masses
+    first, second = (jnp.exp(e + mass - whole) for e, mass in zip(log_moments, tilted, strict=True))
     narrow = (upper < NARROW * lower) & jnp.isfinite(upper)
     low, high = jnp.where(narrow, lower, 1.0), jnp.where(narrow, upper, 1.0)
-    centre, spread = moments_by_quadrature(log_density, low, high, NODES)
+    centre, spread = _integrated(log_density, low, high)
     mean = jnp.clip(jnp.where(narrow, centre, first), lower, upper)
     return mean, jnp.where(narrow, spread, jnp.maximum(second - first**2, 0.0))
 
 
-def _ratios(log_moments: Sequence[Batch], log_masses: Sequence[Batch]) -> list[Batch]:
-    """Return E[Y] P_1 / P and E[Y^2] P_2 / P, or the same of factorial moments."""
-    whole, *tilted = log_masses
-    return [jnp.exp(e + mass - whole) for e, mass in zip(log_moments, tilted, strict=True)]
-
-
-def moments_by_quadrature(log_density: Curve, lower: Batch, upper: Batch, count: int) -> Pair:
-    """Return mean and variance between finite bounds by Gauss-Legendre quadrature."""
-    nodes, weights = map(jnp.asarray, gauss_legendre(count, lower.ndim))
-    half = 0.5 * (upper - lower)
-    logs = log_density(lower + half * (1.0 + nodes))
-    weight = weights * jnp.exp(logs - jnp.max(logs, axis=0))
-    weight = weight / jnp.sum(weight, axis=0)
-    # About the middle of the interval, which may be many widths away from zero.
-    centre = jnp.sum(weight * nodes, axis=0)
-    spread = jnp.sum(weight * (nodes - centre) ** 2, axis=0)
-    return lower + half * (1.0 + centre), half**2 * spread
-
-
-def moments_of_counts(
-    family: Likelihood,
-    bounds: Pair,
-    theta: Sequence[Batch],
-    tilted: Sequence[Batch],
-    log_factorial: Sequence[Batch],
-    peak: tuple[Batch, Curve],
-    kind: Kind,
+def moments_by_stein(
+    family: Likelihood, bounds: Pair, theta: Sequence[Batch], slope: Batch | float, kind: Kind
 ) -> Pair:
-    """Return mean and variance of a count between bounds, from its factorial moments.
+    """Return mean and variance of Y given lower <= Y <= upper: one probability and two densities.
 
-    E[Y | .] = E[Y] P(Y' in bounds - 1) / P(Y in bounds), and E[Y (Y - 1) | .] likewise: `tilted`
-    are the parameters of Y, Y' and Y'', `log_factorial` the logs of E[Y] and E[Y (Y - 1)]. Far out,
-    where bounds leave a narrow part of a large count, the variance is a small difference of large
-    squares; there the probabilities are summed about their `peak`, a mode with the curvature of
-    their logs.
+    For a family whose Stein kernel tau is straight (of Pearson's, or Ord's for counts),
+
+        tau(y) f(y) = int_y^inf (t - mean) f(t) dt,    tau(y) = variance + slope (y - mean),
+
+    with S = tau f / P(a <= Y <= b) at both ends
+
+        E[Y - mean | .] = S(a) - S(b),
+        E[(Y - mean)^2 | .] = (a - mean) S(a) - (b - mean) S(b) + E[tau | .].
+
+    Of counts these are sums over t > y, so that S(a - 1) stands for S(a), and b + 1 for b. Far out,
+    or between narrow bounds, the variance cancels: there the density is integrated.
     """
-    lower, upper = bounds
-    # In one call, as tails take long to compile.
-    ends = (jnp.stack([b, b - 1.0, b - 2.0]) for b in bounds)
-    log_masses = [*log_mass(family, *ends, *tilted, kind=kind)]
-    first, second = _ratios(log_factorial, log_masses)
-    mean = jnp.clip(first, jnp.maximum(lower, 0.0), upper)
-    variance = jnp.maximum(second + mean - mean**2, 0.0)
-    low, high = jnp.ceil(jnp.maximum(lower, 0.0)), jnp.floor(upper)
-    lost = ROUNDING * mean**2 * (1.0 + jnp.abs(log_masses[0]))
-    hard = (low < high) & (lost > WORST * variance)
-    summed = lax.cond(
-        jnp.any(hard),
-        lambda: _summed(lambda k: family.log_density(k, *theta), low, high, *peak),
-        lambda: (mean, variance),
+    lower, upper, *theta = jnp.broadcast_arrays(*bounds, *theta)
+    support, step = family.support, 1.0 * family.support.discrete
+    log_whole = log_mass(family, lower, upper, *theta, kind=kind)
+    lower, upper = support.round_inward(lower, upper)
+    mean, variance = family.mean(*theta), family.variance(*theta)
+
+    def tau(y: Batch) -> Batch:
+        return variance + slope * (y - mean)
+
+    def fall(y: Batch) -> Batch:
+        """Return how far log f falls from y on, to the next count or for a unit of length."""
+        ratio = (y + step - mean + slope) / tau(y)
+        return jnp.log1p(ratio) if support.discrete else ratio
+
+    some = jnp.stack(support.excludes(lower, upper))
+    ends = jnp.stack([support.just_below(lower), upper])
+    ends = jnp.where(some, ends, support.inside[0])
+    first, last = jnp.where(
+        some, tau(ends) * jnp.exp(family.log_density(ends, *theta) - log_whole), 0.0
     )
-    mean, variance = (jnp.where(hard, s, c) for s, c in zip(summed, (mean, variance), strict=True))
-    return jnp.where(low == high, low, mean), jnp.where(low == high, 0.0, variance)
+    away, terms = first - last, (ends + step - mean) * jnp.stack([first, -last])
+    parts = jnp.stack([variance, slope * away, *terms, -(away**2)])
+    spread, size = jnp.sum(parts, axis=0), jnp.sum(jnp.abs(parts), axis=0)
+    low, high = jnp.maximum(lower, support.lower), jnp.minimum(upper, support.upper)
+    lost = ROUNDING * (1.0 + jnp.abs(log_whole)) * size
+    hard = (low < high) & (lost > WORST * spread)
+
+    def integrals() -> Pair:
+        # About the likeliest value. The density falls from there at least exponentially, or the
+        # bounds are so near that it hardly changes.
+        peak = jnp.clip(mean - slope, low, high)
+        peak = jnp.clip(jnp.floor(peak), low, high) if support.discrete else peak
+        reach = (NEGLIGIBLE / jnp.maximum(f, 1e-300) for f in (-fall(peak - step), fall(peak)))
+        start, end = jnp.fmax(peak - next(reach), low), jnp.fmin(peak + next(reach), high)
+        if support.discrete:
+            return _summed(lambda y: family.log_density(y, *theta), start, end, peak)
+        return _integrated(lambda y: family.log_density(y, *theta), start, end)
+
+    closed = mean + away, spread
+    found = lax.cond(jnp.any(hard), integrals, lambda: closed)
+    mean, spread = (jnp.where(hard, h, own) for h, own in zip(found, closed, strict=True))
+    return jnp.clip(mean, low, high), jnp.where(low == high, 0.0, spread)
 
 
-def _summed(log_density: Curve, low: Batch, high: Batch, mode: Batch, curvature: Curve) -> Pair:
-    """Return the moments by sums over the counts that matter, relative to the likeliest one."""
-    peak = jnp.clip(mode, low, high)
-    bend = curvature(peak)
-    # All three in one call: less to compile.
-    around = log_density(jnp.maximum(jnp.stack([peak, peak - 1.0, peak + 1.0]), 0.0))
-    here, ends = around[0], []
-    for side, beside in ((-1.0, around[1]), (1.0, around[2])):
-        # Where slope t + bend t^2 / 2 is the fall that is negligible.
-        slope = jnp.maximum(here - beside, 0.0)
-        root = jnp.sqrt(slope**2 + 2.0 * NEGLIGIBLE * jnp.maximum(bend, 1e-30))
-        reach = jnp.ceil(2.0 * NEGLIGIBLE / (slope + root))
-        ends.append(jnp.clip(peak + side * reach, low, high))
-    start, number = ends[0], ends[1] - ends[0] + 1.0
+def _integrated(log_density: Curve, lower: Batch, upper: Batch) -> Pair:
+    """Return mean and variance between finite bounds by Gauss-Legendre quadrature."""
+    nodes, weights = map(jnp.asarray, gauss_legendre(NODES, lower.ndim))
+    half = 0.5 * (upper - lower)
+    return _weighted(log_density, lower + half, half * nodes, weights)
+
+
+def _summed(log_density: Curve, lower: Batch, upper: Batch, peak: Batch) -> Pair:
+    """Return mean and variance of a count between finite bounds."""
+    start, number = jnp.ceil(lower), jnp.floor(upper) - jnp.ceil(lower) + 1.0
     edges = jnp.stack([jnp.floor(number * i / PANELS) for i in range(PANELS + 1)])
-    points, weights = nodes_for_counts(start + edges[:-1], edges[1:] - edges[:-1])
-    weights = weights * jnp.exp(log_density(points) - here)
-    weights = weights / jnp.sum(weights, axis=(0, 1))
-    step = jnp.sum(weights * (points - peak), axis=(0, 1))
-    spread = jnp.sum(weights * (points - peak - step) ** 2, axis=(0, 1))
-    return peak + step, spread
+    offsets, weights = nodes_for_counts(start - peak + edges[:-1], edges[1:] - edges[:-1])
+    offsets, weights = (each.reshape(-1, *start.shape) for each in (offsets, weights))
+    return _weighted(log_density, peak, offsets, weights)
+
+
+def _weighted(log_density: Curve, centre: Batch, offsets: Batch, weights: Batch) -> Pair:
+    """Return mean and variance by nodes relative to a centre, which may be far away from zero."""
+    logs = log_density(centre + offsets)
+    weights = weights * jnp.exp(logs - jnp.max(logs, axis=0))
+    weights = weights / jnp.sum(weights, axis=0)
+    away = jnp.sum(weights * offsets, axis=0)
+    return centre + away, jnp.sum(weights * (offsets - away) ** 2, axis=0)
