@@ -562,11 +562,9 @@ class FitSchedule:
         return jax.tree.map(np.asarray, Posterior(*own))
 
     def certain(self, why: str) -> Posterior:
-        """Return the posterior at the best hyper-parameters, with a note if they should be mixed."""
+        """Return the posterior at the mode, with a note if it should be mixed."""
         if not self.settings.optional:
-            self.notes.append(
-                f"The hyper-parameters were taken for certain, not mixed over: {why}."
-            )
+            self.notes.append(f"Hyper-parameters were taken for certain, not mixed over: {why}.")
         return self.posterior()
 
     def mixed(self) -> Posterior:
