@@ -41,7 +41,6 @@ from censored_gp.inference.hyperparameters import (
     KERNEL_SPREAD,
     POINTS,
     SIZE_SPREAD,
-    amplitudes,
     level_deviation,
 )
 from censored_gp.inference.natural import NaturalSettings
@@ -165,7 +164,11 @@ def prior_model(model: Model, random: np.random.Generator) -> Model:
         drawn[levels] += np.ravel(deviation) * random.standard_normal(len(levels))
         for at in map(np.ravel, jax.tree.leaves(places[role].kernels)):
             drawn[at] += KERNEL_SPREAD * random.standard_normal(len(at))
-        for a, at in amplitudes(lmc, places[role]):
+        sizes = list(zip(lmc.mixing, places[role].mixing, strict=True))
+        if lmc.nugget is not None:
+            sizes.append((lmc.nugget.size[..., None], places[role].nugget.size[..., None]))
+        rows = (zip(*(p.reshape(-1, p.shape[-1]) for p in pair), strict=True) for pair in sizes)
+        for a, at in itertools.chain.from_iterable(rows):
             turned = random.standard_normal(len(a))
             length = np.linalg.norm(a) * np.exp(SIZE_SPREAD * random.standard_normal())
             drawn[at] = length * turned / np.linalg.norm(turned)

@@ -11,15 +11,12 @@ import pytest
 from censored_gp.inference import natural, svi
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
-from censored_gp.inference.svi import SVISettings, Values, gaussians, separate, together, triangular
+from censored_gp.inference.svi import FreeWeights, SVISettings
 from censored_gp.likelihoods import Gaussian
-from censored_gp.model.lmc import covariance
 from support import dense, small
 
 JITTER = 1e-6
-QUICK = SVISettings(
-    samples=10, learn=False, learning_rate=0.01, max_iterations=1000, patience=3, stacked=True
-)
+QUICK = SVISettings(samples=10, learn=False, learning_rate=0.01, max_iterations=1000, patience=3)
 
 
 def coupled(**changes):
@@ -28,10 +25,12 @@ def coupled(**changes):
     return small.make_task((Gaussian(), Gaussian()), kernels, rows=12, **changes)
 
 
-def some_values(blocks, groups, points, seed=0):
-    rng = np.random.default_rng(seed)
-    factor = 0.2 * np.tril(rng.normal(size=(blocks, groups, points, points)))
-    return Values(jnp.asarray(rng.normal(size=(blocks, groups, points))), jnp.asarray(factor))
+def some_weights(run, seed=0):
+    """Parameters with a q of no particular meaning."""
+    rng, size = np.random.default_rng(seed), np.shape(run.parameters.q["mean"].mean)
+    factor = 0.2 * np.tril(rng.normal(size=(*size, size[1])))
+    q = FreeWeights(jnp.asarray(rng.normal(size=size)), jnp.asarray(factor))
+    return run.parameters._replace(q={"mean": q})
 
 
 def latent(posterior, inputs):
@@ -49,73 +48,53 @@ def reference():
         return held, report.elbo, latent(posterior, held.inputs)
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_divergence_is_from_the_joint_prior(groups):
-    """Whether q is one Gaussian or factorised over outputs: never from each output's own prior."""
-    task = coupled()
-    lmc, rows = task.model.priors["mean"], len(task.inputs)
-    joint = eqx.filter_jit(covariance)(lmc, task.inputs, JITTER)
-    q = eqx.filter_jit(gaussians)(some_values(1, groups, 2 * rows // groups), joint)
-    spread = np.asarray(together(q.factor))[0]
-    own = dense.Normal(np.ravel(q.shift), spread @ spread.T)
-    prior = dense.Normal(np.zeros(2 * rows), np.asarray(joint)[0])
-    expected = dense.gaussian_divergence(own, prior)
-    np.testing.assert_allclose(float(q.divergence), expected, rtol=1e-6)
+def test_divergence_is_that_of_the_textbook():
+    q = some_weights(svi.Run(coupled(), SVISettings(), JITTER)).q["mean"]
+    root = np.asarray(q.root)[0]
+    assert np.all(np.diagonal(root) > 0)
+    np.testing.assert_array_equal(root, np.tril(root))
+    own = dense.Normal(np.ravel(q.mean), root @ root.T)
+    prior = dense.Normal(np.zeros(len(root)), np.eye(len(root)))
+    np.testing.assert_allclose(q.divergence, dense.gaussian_divergence(own, prior), rtol=1e-9)
 
 
 def test_q_starts_at_the_prior_of_every_output():
+    """Of Eq. (5)."""
     task = coupled()
-    joint = eqx.filter_jit(covariance)(task.model.priors["mean"], task.inputs, JITTER)
-
-    def start(stacked):
-        run = svi.Run(task, SVISettings(stacked=stacked), JITTER)
-        return eqx.filter_jit(gaussians)(run.parameters.values["mean"], joint)
-
-    q = start(stacked=False)
-    assert not np.any(q.shift)
-    found = q.factor @ jnp.swapaxes(q.factor, 2, 3)
-    np.testing.assert_allclose(found, separate(joint, 2), atol=1e-10)
-    # One Gaussian over all outputs would be the prior itself.
-    assert abs(float(start(stacked=True).divergence)) < 1e-6 < float(q.divergence)
-
-
-def test_factor_has_a_positive_diagonal_and_nothing_above_it():
-    factor = np.asarray(triangular(some_values(1, 2, 5).factor))
-    assert np.all(np.diagonal(factor, axis1=2, axis2=3) > 0)
-    np.testing.assert_array_equal(factor, np.tril(factor))
+    run = svi.Run(task, SVISettings(), JITTER)
+    mean, variance = eqx.filter_jit(svi.moments)(run.parameters, run.data)
+    np.testing.assert_allclose(mean["mean"], np.tile(task.model.priors["mean"].mean, (12, 1)))
+    joint = dense.prior(task.model.priors["mean"], task.inputs, 0).covariance
+    np.testing.assert_allclose(variance["mean"].T.ravel(), np.diag(joint), rtol=1e-6)
+    assert float(run.parameters.q["mean"].divergence) == 0.0
 
 
 def test_noisy_bounds_scatter_around_the_exact_one():
     run = svi.Run(coupled(), SVISettings(), JITTER)
-    exact = float(eqx.filter_jit(svi.bound)(run.parameters, run.shared))
-    noisy = eqx.filter_jit(jax.vmap(lambda key: svi.bound(run.parameters, run.shared, key, 3)))(
+    exact = float(eqx.filter_jit(svi.bound)(run.parameters, run.data))
+    noisy = eqx.filter_jit(jax.vmap(lambda key: svi.bound(run.parameters, run.data, key, 3)))(
         jax.random.split(jax.random.key(0), 2000)
     )
     error = float(np.std(noisy)) / np.sqrt(2000)
     assert abs(float(np.mean(noisy)) - exact) < 4 * error < 1.0
 
 
-def test_weights_give_back_the_function_values(reference):
-    """q(gamma) and the q(v) made of it agree where both are defined: at the training rows."""
+def test_the_posterior_has_the_moments_of_q(reference):
     task, _, _ = reference
     run = svi.Run(task, SVISettings(), JITTER)
-    values = {role: some_values(1, 2, 12) for role in run.parameters.values}
-    parameters = run.parameters._replace(values=values)
-    mean, variance, _ = eqx.filter_jit(svi.moments)(parameters, run.shared)
-    posterior = svi.to_posterior(task, parameters, run.shared)
-    found_mean, found_variance = latent(posterior, task.inputs)
-    np.testing.assert_allclose(found_mean["mean"], mean["mean"], atol=2e-2)
-    np.testing.assert_allclose(found_variance["mean"], variance["mean"], atol=2e-2)
+    parameters = some_weights(run)
+    mean, variance = eqx.filter_jit(svi.moments)(parameters, run.data)
+    found_mean, found_variance = latent(svi.to_posterior(task, parameters, run.data), task.inputs)
+    np.testing.assert_allclose(found_mean["mean"], mean["mean"], atol=1e-8)
+    np.testing.assert_allclose(found_variance["mean"], variance["mean"], atol=1e-8)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stacked", [True, False])
-def test_it_approaches_natural_from_below(reference, stacked):
-    """One q over all outputs reaches natural's; factorised it cannot, but has the means."""
+def test_it_approaches_natural_from_below(reference):
     task, bound, (mean, variance) = reference
-    posterior, report = svi.fit(task, dataclasses.replace(QUICK, stacked=stacked))
+    posterior, report = svi.fit(task, QUICK)
     assert report.elbo < bound + 1e-3
-    assert report.elbo > bound - (1.0 if stacked else 12.0)
+    assert report.elbo > bound - 1.0
     shift = latent(posterior, task.inputs)[0]["mean"] - mean["mean"]
     assert np.max(np.abs(shift) / np.sqrt(variance["mean"])) < 0.3
 

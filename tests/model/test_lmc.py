@@ -8,7 +8,7 @@ import pytest
 
 from censored_gp.kernels import RBF, Linear, Matern12, Periodic, White
 from censored_gp.model.inducing import FEW_DISTINCT, Inducing, greedy_inducing
-from censored_gp.model.lmc import LMC, Nugget, covariance, from_free, geometry, loadings, to_free
+from censored_gp.model.lmc import LMC, Nugget, from_free, geometry, loadings, to_free
 from support import dense, small
 
 JITTER = jnp.asarray(1e-12)
@@ -147,15 +147,6 @@ def test_a_role_without_kernels_does_not_vary():
 def test_constants_stand_side_by_side_at_every_row():
     lmc = LMC((), (), np.array([[1.0, 2.0], [3.0, 4.0]]), (0, 1, 2, 3))
     np.testing.assert_array_equal(lmc.constant(3), np.tile([1.0, 2.0, 3.0, 4.0], (3, 1)))
-
-
-def test_prior_covariance_is_equation_5():
-    task = small.mixed()
-    for lmc in task.model.priors.values():
-        found = eqx.filter_jit(covariance)(lmc, jnp.asarray(task.inputs), 0.0)
-        for block, each in enumerate(found):
-            expected = dense.covariance(lmc, task.inputs, task.inputs, block)
-            np.testing.assert_allclose(each, expected, atol=1e-12)
 
 
 def test_the_bumps_of_a_nugget_add_up_to_one_all_around_their_cycle():

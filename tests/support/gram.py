@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from censored_gp.inference.elbo import cell_slopes
 from censored_gp.inference.sites import Moments, Sites, Weights
-from censored_gp.model.linalg import cholesky, inverse_of_product
+from censored_gp.model.linalg import cholesky, solve_lower
 from censored_gp.model.lmc import Geometry, flat, from_free, geometry
 from support.quick import quick
 
@@ -117,7 +117,8 @@ def solve_weights(shape: Geometry, sites: Sites) -> tuple[Weights, Float[Array, 
     centred = sites.linear - sites.precision * mean
     linear = jnp.einsum("bdrm,bdm->brm", loading, jnp.swapaxes(centred, 1, 2) @ phi)
     factor = cholesky(precision)
-    covariance = inverse_of_product(factor)
+    inverse = solve_lower(factor, jnp.broadcast_to(jnp.eye(rank * size), factor.shape))
+    covariance = jnp.swapaxes(inverse, 1, 2) @ inverse
     centre = jnp.einsum("bwu,bu->bw", covariance, linear.reshape(blocks, -1))
     log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)))
     trace = jnp.sum(jnp.diagonal(covariance, axis1=1, axis2=2))

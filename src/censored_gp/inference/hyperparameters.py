@@ -18,12 +18,16 @@ the couplings, are uniform. Steps from the mode change |a| by a factor, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import tree_leaves_with_path
 from jaxtyping import Float
+from scipy.linalg import block_diag
 from scipy.special import ndtri
 
 from censored_gp.inference.elbo import Roles
@@ -66,11 +70,11 @@ def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
 
 
 class LogPrior(NamedTuple):
-    """log p(theta) at some hyper-parameters, its gradient, and its curvature."""
+    """log p of hyper-parameters, its gradient, and its curvature: a matrix, or its diagonal."""
 
-    value: float
-    gradient: Vector
-    curvature: Float[np.ndarray, "P P"]
+    value: Any
+    gradient: Any
+    curvature: Any
 
 
 def level_deviation(role: str, start: LMC) -> Float[AnyArray, "B D"]:
@@ -85,62 +89,62 @@ def log_prior(free: Roles, start: Roles, hold: bool = False) -> LogPrior:
 
     If kernels and their coefficients are held, they are certain.
     """
-    value, places, size = 0.0, positions(free), len(to_vector(free))
-    gradient, curvature, joint = np.zeros(size), np.zeros(size), np.zeros((size, size))
-    for role, lmc in free.items():
-        first, place = start[role], places[role]
-        plain = [(lmc.mean, first.mean, place.mean, level_deviation(role, first))]
-        leaves = map(jax.tree.leaves, (lmc.kernels, first.kernels, place.kernels))
-        for parts in zip(*leaves, strict=True):
-            plain.append((*parts, np.full(np.shape(parts[0]), CERTAIN if hold else KERNEL_SPREAD)))
-        for a, centre, at in _coefficients(lmc, first, place):
-            if hold or not np.any(centre):
-                plain.append((a, centre, at, np.full(len(a), CERTAIN)))
-                continue
-            # Coefficients that have vanished are infinitely unlikely, not an error.
-            square = max(float(a @ a), 1e-300)
-            away = 0.5 * np.log(square / float(centre @ centre)) / SIZE_SPREAD
-            value -= 0.5 * away**2
-            gradient[at] -= away / SIZE_SPREAD * a / square
-            # Directions are uniform. A radian or so is as far as they can turn.
-            curvature[at] += 1.0 / (SIZE_SPREAD**2 * square)
-        for a, centre, at in _bumps(lmc, first, place):
-            if hold or not np.any(centre):
-                plain.append((a, centre, at, np.full(len(a), CERTAIN)))
-                continue
-            even, away = np.full((len(a), len(a)), 1.0 / len(a)), np.log(np.abs(a / centre))
-            precision = (np.eye(len(a)) - even) / BUMP_SPREAD**2
-            precision += even / (len(a) * SIZE_SPREAD**2)
-            value -= 0.5 * float(away @ precision @ away)
-            gradient[at] -= precision @ away / a
-            joint[np.ix_(at, at)] += precision / np.outer(a, a)
-        for here, centre, at, deviation in plain:
-            away, at = np.ravel((here - centre) / deviation), np.ravel(at)
-            value -= 0.5 * float(away @ away)
-            gradient[at] -= away / np.ravel(deviation)
-            curvature[at] += np.ravel(deviation) ** -2.0
-    return LogPrior(value, gradient, joint + np.diag(curvature))
+    parts = prior_parts(free, start, hold)
+    value, gradient = sum(float(part.value) for part in parts), [part.gradient for part in parts]
+    matrices = [np.diag(c) if c.ndim == 1 else c for _, _, c in parts]
+    return LogPrior(value, to_vector(gradient), block_diag(*matrices))
 
 
-def amplitudes(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the coefficients of every output and kernel, and every bump, of several LMCs."""
-    yield from _coefficients(*lmcs)
-    for several in _bumps(*lmcs):
-        yield from zip(*(np.reshape(sizes, (-1, 1)) for sizes in several), strict=True)
+def prior_parts(free: Roles, start: Roles, hold: bool = False) -> list[LogPrior]:
+    """Return the log prior leaf by leaf, in numpy or, where leaves are JAX's, to be traced."""
+    parts, pairs = [], zip(tree_leaves_with_path(free), jax.tree.leaves(start), strict=True)
+    for (path, here), centre in pairs:
+        role, name = path[0].key, path[1].name
+        if name == "mean":
+            parts.append(_normal(here, centre, level_deviation(role, start[role])))
+        elif name == "kernels":
+            parts.append(_normal(here, centre, CERTAIN if hold else KERNEL_SPREAD))
+        elif name == "slopes":
+            # Their prior is a part of the bound.
+            parts.append(LogPrior(0.0, 0.0 * here, 0.0 * here.ravel()))
+        else:
+            parts.append(_sizes(here, centre, hold, name == "nugget"))
+    return parts
 
 
-def _coefficients(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the coefficients of every output and kernel, of several LMCs."""
-    for several in zip(*(lmc.mixing for lmc in lmcs), strict=True):
-        for b, d in np.ndindex(np.shape(several[0])[:2]):
-            yield tuple(np.asarray(a)[b, d] for a in several)
+def _normal(here: AnyArray, centre: AnyArray, deviation: Any) -> LogPrior:
+    away = (here - centre) / deviation
+    curvature = deviation**-2.0 + 0.0 * away
+    return LogPrior(-0.5 * (away**2).sum(), -away / deviation, curvature.ravel())
 
 
-def _bumps(*lmcs: LMC) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the sizes of the bumps of every output's nugget, of several LMCs."""
-    nuggets = [np.asarray(lmc.nugget.size) for lmc in lmcs if lmc.nugget is not None]
-    for b, d in np.ndindex(nuggets[0].shape[:2]) if nuggets else ():
-        yield tuple(sizes[b, d] for sizes in nuggets)
+def _sizes(a: AnyArray, centre: AnyArray, hold: bool, bumps: bool) -> LogPrior:
+    """Return the log prior of rows of coefficients a, or of bumps; those that start at 0 stay.
+
+    The logarithm of |a| is normal, and directions are uniform: a radian or so is as far as they can
+    turn. Of bumps, it is the logarithm of each.
+    """
+    xp: Any = jnp if isinstance(a, jax.Array) else np
+    certain = xp.all(centre == 0.0, axis=-1, keepdims=True) | hold
+    rigid = _normal(xp.where(certain, a, centre), centre, CERTAIN)
+    a, centre = (xp.where(certain, 1.0, sizes) for sizes in (a, centre))
+    if bumps:
+        count = np.shape(a)[-1]
+        even = np.full((count, count), 1.0 / count)
+        precision = (np.eye(count) - even) / BUMP_SPREAD**2 + even / (count * SIZE_SPREAD**2)
+        away = np.log(np.abs(a / centre))
+        pulled = away @ precision
+        value, gradient = -0.5 * (away * pulled).sum(), -pulled / a
+        pairs = zip(a.reshape(-1, count), certain.ravel(), strict=True)
+        blocks = [precision / np.outer(s, s) * (not c) for s, c in pairs]
+        curvature = block_diag(*blocks) + np.diag(np.where(certain, CERTAIN**-2.0, 0.0 * a).ravel())
+    else:
+        # Coefficients that have vanished are infinitely unlikely, not an error.
+        square = xp.maximum((a**2).sum(axis=-1, keepdims=True), 1e-300)
+        away = 0.5 * xp.log(square / (centre**2).sum(axis=-1, keepdims=True)) / SIZE_SPREAD
+        value, gradient = -0.5 * (away**2).sum(), -away / SIZE_SPREAD * a / square
+        curvature = xp.where(certain, CERTAIN**-2.0, SIZE_SPREAD**-2.0 / square + 0.0 * a).ravel()
+    return LogPrior(value + rigid.value, gradient + rigid.gradient, curvature)
 
 
 def rotations(free: Roles) -> Float[np.ndarray, "T P"]:
@@ -164,15 +168,23 @@ def displaced(free: Roles, change: Vector) -> Roles:
     A row of coefficients a moves to |a| exp(d' a / |a|^2) times the direction of a + t, where t is
     the part of its change d that is orthogonal to a.
     """
-    moved, places = to_vector(free) + change, positions(free)
+    changes = from_vector(change, free)
+    moved = jax.tree.map(np.add, free, changes)
+
+    def sizes(a: np.ndarray, change: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(a, axis=-1, keepdims=True)
+        along = np.sum(change * a, axis=-1, keepdims=True) / np.where(length > 0, length, 1.0) ** 2
+        turned = a + change - along * a
+        factor = np.exp(along) * length / np.linalg.norm(turned, axis=-1, keepdims=True)
+        return turned * np.where(length > 0.0, factor, 1.0)
+
     for role, lmc in free.items():
-        for a, at in amplitudes(lmc, places[role]):
-            length = float(np.linalg.norm(a))
-            if length > 0.0:
-                along = float(change[at] @ a) / length**2
-                turned = a + change[at] - along * a
-                moved[at] = turned * (np.exp(along) * length / np.linalg.norm(turned))
-    return from_vector(moved, free)
+        mixing, nugget = tuple(map(sizes, lmc.mixing, changes[role].mixing)), lmc.nugget
+        if nugget is not None:
+            each = sizes(nugget.size[..., None], changes[role].nugget.size[..., None])
+            nugget = dataclasses.replace(nugget, size=each[..., 0])
+        moved[role] = dataclasses.replace(moved[role], mixing=mixing, nugget=nugget)
+    return moved
 
 
 def standard_points(count: int, dimension: int) -> Float[np.ndarray, "K P"]:

@@ -41,7 +41,13 @@ from censored_gp.inference.hyperparameters import (
 from censored_gp.inference.lookup import MOST_BY_OUTPUT
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import MixedPosterior, Posterior
-from censored_gp.inference.result import FitResult, Progress, Task
+from censored_gp.inference.result import (
+    COUNTS_AS_NOISE,
+    NOTABLE_SHARE,
+    FitResult,
+    Progress,
+    Task,
+)
 from censored_gp.inference.sites import ByBlock, Sites
 from censored_gp.model.compilation import blas_threads_for, slices
 from censored_gp.model.inducing import Knots
@@ -87,8 +93,6 @@ MOST_REFINEMENTS = 2
 """Inducing inputs are picked anew at most this often."""
 MOST_LEFT_OUT = 1e-3
 """Inducing inputs may leave out this share of the prior variance of fitted kernels."""
-NOTABLE_SHARE = 0.02
-"""If they leave out more than this share, the fit says so."""
 WORTH_REFINING = 1.2
 """A climb goes on with new inducing inputs only if they are more by at least this factor."""
 MOST_SHORTENINGS = 3
@@ -546,10 +550,7 @@ class FitSchedule:
                     message += f" The {name} of the {role} is computed on a grid of {z.size} knots."
         notes, share = dict.fromkeys(self.notes), best.evaluation.left_out
         if share > NOTABLE_SHARE:
-            notes[
-                f"The inducing inputs leave out up to {share:.0%} of the prior variance, which "
-                "counts as noise: raise max_inducing."
-            ] = None
+            notes[COUNTS_AS_NOISE.format(share)] = None
         bound, trace = float(best.evaluation.elbo), tuple(self.trace)
         steps = self.site_steps, self.hyper_steps
         return FitResult(self.status, message, bound, trace, *steps, tuple(notes))

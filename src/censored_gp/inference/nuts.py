@@ -16,7 +16,6 @@ import dataclasses
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,12 +23,11 @@ from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
 from censored_gp.inference.elbo import Roles, Terms, log_likelihood
-from censored_gp.inference.hyperparameters import KERNEL_SPREAD, SIZE_SPREAD, level_deviation
+from censored_gp.inference.hyperparameters import prior_parts
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Latent, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.compilation import compiled_to_run_long
-from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, flat, from_free, geometry, to_free
 
@@ -84,7 +82,7 @@ class NutsSettings:
     seed: int = 0
 
 
-class Hyper(eqx.Module):
+class Hyper(NamedTuple):
     """Hyper-parameters as they are sampled: theta = mode + deviation * z, in free form.
 
     Attributes
@@ -96,73 +94,73 @@ class Hyper(eqx.Module):
     mode: Roles
     deviation: Roles
     start: Roles
-    inducing: dict[str, InducingInputs]
-    inputs: Float[Array, "N C"]
-    jitter: Float[Array, ""]
 
     def free(self, position: Roles) -> Roles:
         """Return theta in free form."""
-        return jax.tree.map(lambda m, s, z: m + s * z, self.mode, self.deviation, position)
+        return jax.tree.map(lambda m, s, z: m + s * z, *self[:2], position)
 
     def priors(self, position: Roles) -> Roles:
         """Return the hyper-parameters."""
         return {role: from_free(lmc) for role, lmc in self.free(position).items()}
 
     def log_density(self, position: Roles) -> Float[Array, ""]:
-        """Return log p(theta), up to a constant: the density of `log_prior`, over coefficients."""
-        total = jnp.zeros(())
-        for role, lmc in self.free(position).items():
-            first = self.start[role]
-            deviations = level_deviation(role, first)
-            total -= 0.5 * jnp.sum(((lmc.mean - first.mean) / deviations) ** 2)
-            for leaf, centre in zip(
-                *map(jax.tree.leaves, (lmc.kernels, first.kernels)), strict=True
-            ):
-                total -= 0.5 * jnp.sum(((leaf - centre) / KERNEL_SPREAD) ** 2)
-            pairs = zip(lmc.variances, first.variances, lmc.mixing, strict=True)
-            for variance, centre, a in pairs:
-                away = 0.5 * jnp.log(variance / centre) / SIZE_SPREAD
-                total -= 0.5 * jnp.sum(away**2 + a.shape[2] * jnp.log(variance))
+        """Return log p(theta), up to a constant: a density over coefficients, not over log |a|."""
+        free = self.free(position)
+        total = sum(part.value for part in prior_parts(free, self.start))
+        for lmc in free.values():
+            pairs = zip(lmc.mixing, lmc.variances, strict=True)
+            total -= sum(0.5 * a.shape[2] * jnp.sum(jnp.log(v)) for a, v in pairs)
         return total
 
 
-class Target(eqx.Module):
-    """The log density to sample from, with the change of variables."""
+class Target(NamedTuple):
+    """The log density to sample from, with the change of variables.
 
-    shapes: dict[str, Geometry]
-    centre: Position
+    Attributes
+    ----------
+    shapes
+        Features and loadings of the roles that vary, at the hyper-parameters of the posterior.
+    """
+
+    posterior: Posterior
     root: dict[str, Float[Array, "B W W"]]
-    constants: Latent
+    shapes: dict[str, Geometry]
+    inputs: Float[Array, "N C"]
     terms: tuple[Terms, ...]
     hyper: Hyper | None = None
 
     def weights(self, position: Position) -> Position:
         """Return v = mean + root z."""
         return {
-            role: self.centre[role] + jnp.einsum("bwu,bu->bw", self.root[role], z)
-            for role, z in position.items()
-            if role in self.centre
+            role: q.mean + jnp.einsum("bwu,bu->bw", self.root[role], position[role])
+            for role, q in self.posterior.weights.items()
         }
 
     def latent(self, position: Position) -> Latent:
         """Return the parameter functions at the training rows."""
-        found, shapes = dict(self.constants), self.shapes
+        priors, shapes = self.posterior.model.priors, self.shapes
         if self.hyper is not None:
-            hyper, priors = self.hyper, self.hyper.priors(position[HYPER])
-            where = hyper.inputs, hyper.jitter
-            shapes = {r: geometry(priors[r], hyper.inducing[r], *where) for r in self.shapes}
-            found = {r: priors[r].constant(len(hyper.inputs)) for r in found}
-        for role, weights in self.weights(position).items():
-            found[role] = flat(shapes[role].functions(weights))
-        return found
+            priors = self.hyper.priors(position[HYPER])
+            shapes = geometries(priors, self.posterior, self.inputs)
+        found = {role: lmc.constant(len(self.inputs)) for role, lmc in priors.items()}
+        weights = self.weights(position)
+        return found | {role: flat(shapes[role].functions(v)) for role, v in weights.items()}
 
     def __call__(self, position: Position) -> Float[Array, ""]:
         """Return log p(v, y), up to a constant."""
-        latent = self.latent(position)
-        total = sum(-0.5 * jnp.sum(v**2) for v in self.weights(position).values())
-        if self.hyper is not None:
-            total += self.hyper.log_density(position[HYPER])
-        return total + log_likelihood(self.terms, latent)
+        total = log_likelihood(self.terms, self.latent(position))
+        total -= sum(0.5 * jnp.sum(v**2) for v in self.weights(position).values())
+        return total if self.hyper is None else total + self.hyper.log_density(position[HYPER])
+
+
+def geometries(
+    priors: Roles, posterior: Posterior, inputs: Float[Array, "N C"]
+) -> dict[str, Geometry]:
+    """Return features and loadings of the roles that vary, at given hyper-parameters."""
+    return {
+        role: geometry(priors[role], posterior.inducing[role], inputs, posterior.jitter)
+        for role in posterior.weights
+    }
 
 
 @compiled_to_run_long
@@ -173,18 +171,10 @@ def make_target(
     hyper: Hyper | None = None,
 ) -> tuple[Target, Float[Array, ""]]:
     """Return the target around a fitted posterior, and the largest share of variance left out."""
-    shapes, constants, most = {}, {}, jnp.zeros(())
-    for role, lmc in posterior.model.priors.items():
-        if lmc.varies:
-            shape = geometry(lmc, posterior.inducing[role], inputs, posterior.jitter)
-            carried = jnp.einsum("bnm,bdrm->bnd", shape.phi**2, shape.loading**2)
-            share = shape.left_out / (carried + shape.left_out + 1e-300)
-            shapes[role], most = shape, jnp.maximum(most, jnp.max(share))
-        else:
-            constants[role] = lmc.constant(len(inputs))
-    centre = {role: jnp.asarray(w.mean) for role, w in posterior.weights.items()}
-    root = {role: cholesky(jnp.asarray(w.covariance)) for role, w in posterior.weights.items()}
-    return Target(shapes, centre, root, constants, terms, hyper), most
+    shapes = geometries(posterior.model.priors, posterior, inputs)
+    root = {role: cholesky(jnp.asarray(q.covariance)) for role, q in posterior.weights.items()}
+    left_out = jnp.max(jnp.stack([shape.share_left_out for shape in shapes.values()]))
+    return Target(posterior, root, shapes, inputs, terms, hyper), left_out
 
 
 @compiled_to_run_long
@@ -196,8 +186,9 @@ def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[
 
     def one(own: Key[Array, ""]) -> tuple[Any, Tuning]:
         start_key, run_key = jax.random.split(own)
-        keys = zip(jax.random.split(start_key, len(target.centre)), target.centre, strict=True)
-        start: Position = {r: jax.random.normal(key, target.centre[r].shape) for key, r in keys}
+        q = target.posterior.weights
+        keys = zip(jax.random.split(start_key, len(q)), q, strict=True)
+        start: Position = {r: jax.random.normal(key, q[r].mean.shape) for key, r in keys}
         if target.hyper is not None:
             start[HYPER] = jax.tree.map(jnp.zeros_like, target.hyper.mode)
         (state, tuning), _ = warm.run(run_key, start, num_steps=settings.warmup)
@@ -287,16 +278,14 @@ def diagnose(latent: Latent, varying: list[str]) -> tuple[float, float]:
     return worst, least
 
 
-def make_hyper(task: Task, posterior: MixedPosterior) -> Hyper:
+def make_hyper(posterior: MixedPosterior) -> Hyper:
     """Return the hyper-parameters to sample, scaled by their deviations over the design points."""
     start, mode, points = (
         {role: to_free(lmc) for role, lmc in priors.items()}
         for priors in (posterior.centre, posterior.model.priors, posterior.priors)
     )
     spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), LEAST_DEVIATION), points)
-    mode, spread, start = jax.tree.map(jnp.asarray, (mode, spread, start))
-    where = jnp.asarray(task.inputs), jnp.asarray(posterior.jitter)
-    return Hyper(mode, spread, start, posterior.inducing, *where)
+    return jax.tree.map(jnp.asarray, Hyper(mode, spread, start))
 
 
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:
@@ -310,7 +299,7 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
     posterior, result = natural.fit(exact, own)
     if result.status in {"interrupted", "diverged"} or not posterior.weights:
         return posterior, result
-    hyper = make_hyper(task, posterior) if isinstance(posterior, MixedPosterior) else None
+    hyper = make_hyper(posterior) if isinstance(posterior, MixedPosterior) else None
     target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms, hyper)
     draws = draw_all(target, task, settings, result.elbo)
     if not draws.positions:

@@ -22,6 +22,14 @@ Progress = Callable[[str, int, int, float], None]
 """Called with the stage, steps done, steps at most, and the bound so far."""
 
 
+NOTABLE_SHARE = 0.02
+"""If inducing inputs leave out more than this share of the prior variance, the fit says so."""
+COUNTS_AS_NOISE = (
+    "The inducing inputs leave out up to {:.0%} of the prior variance, which counts as noise: "
+    "raise max_inducing."
+)
+
+
 def silent(stage: str, done: int, most: int, bound: float) -> None:
     """Report nothing: the default progress function."""
 

@@ -39,9 +39,3 @@ def solve_lower(factor: Squares, right: Float[Array, "*B P K"]) -> Float[Array, 
     return _one_by_one(
         lambda a, b: triangular_solve(a, b, left_side=True, lower=True), factor, right
     )
-
-
-def inverse_of_product(factor: Squares) -> Squares:
-    """Return (L L')^-1 for a lower triangular L."""
-    inverse = solve_lower(factor, jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
-    return jnp.swapaxes(inverse, -1, -2) @ inverse

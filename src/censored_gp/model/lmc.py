@@ -204,22 +204,6 @@ def grams(kernel: Kernel, inputs: Inputs, blocks: int) -> Float[Array, "B N N"]:
     return gram(kernel)
 
 
-def covariance(lmc: LMC, inputs: Inputs, jitter: Float[Array, ""] | float) -> Float[Array, "B P P"]:
-    """Return K = sum_q B_q (x) K_q of every block, Eq. (5), output by output (P = D N)."""
-    blocks, outputs = lmc.mean.shape
-    order = outputs * len(inputs)
-    matrix = jnp.zeros((blocks, order, order))
-    for kernel, between in zip(lmc.kernels, lmc.coregionalization, strict=True):
-        gram = grams(kernel, inputs, blocks)
-        matrix += jnp.einsum("bde,bnm->bdnem", between, gram).reshape(matrix.shape)
-    return matrix + jitter * mean_variance(matrix)[:, None, None] * jnp.eye(order)
-
-
-def mean_variance(joint: Float[Array, "B P P"]) -> Float[Array, "B"]:
-    """Return the mean of every matrix' diagonal, the scale of its jitter."""
-    return positive_scale(jnp.mean(jnp.diagonal(joint, axis1=1, axis2=2), axis=1))
-
-
 def positive_scale(scale: Float[Array, "*B"]) -> Float[Array, "*B"]:
     """Return the scale of a jitter: one for a kernel that is zero at all its inputs.
 
@@ -272,6 +256,12 @@ class Geometry(NamedTuple):
     mean: Float[Array, "B #N D"]
     left_out: Float[Array, "B N D"]
     nugget: Float[Array, "B N D"] | None = None
+
+    @property
+    def share_left_out(self) -> Float[Array, ""]:
+        """The largest share of the prior variance that the features leave out."""
+        carried = jnp.einsum("bnm,bdrm->bnd", self.phi**2, self.loading**2)
+        return jnp.max(self.left_out / (carried + self.left_out + 1e-300))
 
     def functions(self, weights: Float[AnyArray, "B W"]) -> Float[Array, "B N D"]:
         """Return m + Psi v for given weights v."""
