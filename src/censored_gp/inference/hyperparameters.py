@@ -171,7 +171,7 @@ def displaced(free: Roles, change: Vector) -> Roles:
     changes = from_vector(change, free)
     moved = jax.tree.map(np.add, free, changes)
 
-    def sizes(a: np.ndarray, change: np.ndarray) -> np.ndarray:
+    def sizes(a: Any, change: Any) -> Any:
         length = np.linalg.norm(a, axis=-1, keepdims=True)
         along = np.sum(change * a, axis=-1, keepdims=True) / np.where(length > 0, length, 1.0) ** 2
         turned = a + change - along * a

@@ -106,7 +106,7 @@ class Hyper(NamedTuple):
     def log_density(self, position: Roles) -> Float[Array, ""]:
         """Return log p(theta), up to a constant: a density over coefficients, not over log |a|."""
         free = self.free(position)
-        total = sum(part.value for part in prior_parts(free, self.start))
+        total = sum((part.value for part in prior_parts(free, self.start)), jnp.zeros(()))
         for lmc in free.values():
             pairs = zip(lmc.mixing, lmc.variances, strict=True)
             total -= sum(0.5 * a.shape[2] * jnp.sum(jnp.log(v)) for a, v in pairs)

@@ -220,7 +220,7 @@ class Run:
             if lmc.varies:
                 rank = max(np.shape(a)[2] for a in lmc.loadings)
                 order = rank * sum(z.width for z in inducing[role])
-                q[role] = FreeWeights(*(np.zeros((len(lmc.mean), *[order] * n)) for n in (1, 2)))
+                q[role] = FreeWeights(*(jnp.zeros((len(lmc.mean), *[order] * n)) for n in (1, 2)))
         self.best = self.parameters = jax.tree.map(jnp.asarray, Parameters(free, q))
         self.memory: Any = compiled_to_run_long(optimiser(1.0).init)(cast(Any, self.parameters))
 
