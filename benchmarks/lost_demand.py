@@ -78,9 +78,10 @@ CASES = {
         for world, follow in (("", True), (", supply independent of demand", False))
     },
     **{
-        f"bikes, 28 days, minutes known, returns are outputs{world}": Case(
+        f"bikes, 28 days, minutes known, short memory, returns are outputs{world}": Case(
             _bikes(28, minutes=True, returns_follow_demand=follow),
             "poisson",
+            kernels=FORGETFUL,
             with_returns=True,
             exposed=True,
         )
