@@ -58,8 +58,16 @@ def test_within_bounds_far_in_the_tail():
     np.testing.assert_allclose(y - 40.0, -np.log1p(-u) / 40.0, rtol=2e-2)
 
 
-def test_within_bounds_the_level_is_the_share_of_the_interval():
-    family, theta, bounds = Gamma(), (2.0, 1.5), (0.7, 3.0)
+@pytest.mark.parametrize(
+    ("family", "theta", "bounds"),
+    [
+        (Gamma(), (2.0, 1.5), (0.7, 3.0)),
+        (Gaussian(), (2.0, 1.5), (0.7, 3.0)),
+        (Gaussian(), (2.0, 1.5), (23.0, 90.0)),
+        (Gaussian(), (2.0, 1.5), (-80.0, -33.0)),
+    ],
+)
+def test_within_bounds_the_level_is_the_share_of_the_interval(family, theta, bounds):
     u = np.array([1e-6, 0.25, 0.5, 0.99])
     y = quick(lambda u: family.quantile_within(u, *bounds, *theta))(u)
     lower, upper = np.full(5, bounds[0]), jnp.append(y, bounds[1])

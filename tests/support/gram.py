@@ -44,7 +44,8 @@ def evaluate(free, sites, problem, jitter):
             variance[role] = np.ones(mean[role].shape)
     # The expectation has twins of its own.
     rows, latent = slice(0, len(problem.inputs)), jax.tree.map(np.asarray, (mean, variance))
-    value, by_role = cell_slopes(problem.terms, rows, *latent, tuple(states))
+    precisions = {role: np.concatenate([*sites[role].precision], axis=1) for role in states}
+    value, by_role = cell_slopes(problem.terms, rows, *latent, precisions)
     gradient, target = {}, {}
     for role, lmc in free.items():
         blocks = lmc.mean.shape[0]

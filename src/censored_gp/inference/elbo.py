@@ -45,13 +45,14 @@ from censored_gp.model.lmc import LMC, slope_precision
 
 NO_VARIANCE = 1e-20
 """A latent variance not above this counts as zero, as its derivative would be lost in rounding."""
-CELLS_OF_A_PROGRAM = 4096
+CELLS_OF_A_PROGRAM = 8192
 """A compiled program takes at most this many cells at a time, which caches can hold."""
 CELLS_AT_A_TIME = 2**18
 """A pass over the rows takes about this many cells at a time."""
-NARROW = 0.4
-"""Latent deviations up to this leave log likelihoods so smooth that fewer nodes are as exact."""
-NODES_OF_NARROW = 10
+NARROW = 0.35
+"""Latent deviations up to this, and up to this over the root of the precision of the site, leave
+log likelihoods so smooth that fewer nodes are as exact."""
+NODES_OF_NARROW = 8
 """Nodes of cells with narrow q, in fits that take more than one program's cells."""
 MOST_DOUBLE = 2**23
 """Sites of more cells are kept in single precision: any sites make a q, and a bound."""
@@ -477,7 +478,10 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: flo
                 size = rows.stop - rows.start, lmc.mean.size
                 mean[role] = np.broadcast_to(np.reshape(lmc.mean, (1, -1)), size)
                 variance[role] = np.zeros(size)
-        value, slopes = cell_slopes(problem.terms, rows, mean, variance, tuple(states))
+        precisions = {
+            role: np.concatenate([*sites[role].precision[:, rows]], axis=1) for role in states
+        }
+        value, slopes = cell_slopes(problem.terms, rows, mean, variance, precisions)
         bound += value
         for role, slope in slopes.items():
             if role in states:
@@ -497,10 +501,15 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: flo
 
 
 def cell_slopes(
-    terms: tuple[Terms, ...], rows: slice, mean: ByRole, variance: ByRole, varying: tuple[str, ...]
+    terms: tuple[Terms, ...], rows: slice, mean: ByRole, variance: ByRole, precisions: ByRole
 ) -> tuple[float, dict[str, Moments]]:
-    """Return E_q[log p(y | gamma)] of the cells of some rows, and dE/dm, dE/dV by role."""
+    """Return E_q[log p(y | gamma)] of the cells of some rows, and dE/dm, dE/dV by role.
+
+    ``precisions`` are those of the sites, of the roles that vary.
+    """
     total, slopes = 0.0, {role: Moments(*np.zeros((2, *m.shape))) for role, m in mean.items()}
+    varying = tuple(precisions)
+    widths = {role: variance[role] * np.maximum(own, 1.0) for role, own in precisions.items()}
     for part in terms:
         first, last = np.searchsorted(part.row, (rows.start, rows.stop))
         for start in range(first, last, part.program_size):
@@ -511,8 +520,13 @@ def cell_slopes(
             ]
             centre = np.stack([mean[role][row, column] for role, row, column in at], axis=1)
             spread = np.stack([variance[role][row, column] for role, row, column in at], axis=1)
-            many = len(part.row) > CELLS_OF_A_PROGRAM
-            nodes = NODES_OF_NARROW if many and spread.max() < NARROW**2 else None
+            many, nodes = len(part.row) > CELLS_OF_A_PROGRAM, None
+            if many and all(
+                widths[role][row, column].max() < NARROW**2
+                for role, row, column in at
+                if role in varying
+            ):
+                nodes = NODES_OF_NARROW
             value, (d_mean, d_variance) = expected_cells(own, centre, spread, varying, nodes)
             d_mean, d_variance = np.asarray(d_mean), np.asarray(d_variance)
             total, count = total + float(value), stop - start

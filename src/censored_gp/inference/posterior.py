@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
+from scipy.linalg import get_lapack_funcs
 from scipy.sparse import issparse
 
 from censored_gp.inference.lookup import Block, look_up, make_blocks
@@ -37,10 +38,11 @@ from censored_gp.model.model import Latent, Model, choose_inducing
 
 PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
 """Nodes per parameter of a prediction, by how many vary: more than of the bound, as used once."""
+(PSTRF,) = get_lapack_funcs(("pstrf",), dtype=np.float64)
 MOST_JOINT = 2000
 """What the features leave out is drawn jointly over at most this many distinct inputs."""
-NEGLIGIBLE = 1e-8
-"""What the features leave out is not drawn if it is at most this share of the prior variance."""
+NEGLIGIBLE = 1e-6
+"""What the features leave out is not drawn below this share of the prior variance."""
 PRIOR_JITTER = 1e-10
 """Jitter of the Gram matrices, where the prior is drawn from."""
 
@@ -219,15 +221,13 @@ class Posterior(eqx.Module):
             for rows in slices(len(features.rest), MOST_JOINT):
                 points, phi = block.inputs[q][rows], cast(Any, features.phi[rows])
                 phi = phi.toarray() if issparse(phi) else phi
-                gram = np.asarray(_gram(kernel, points))
-                jitter = float(self.jitter) * max(float(np.max(np.diagonal(gram))), 1e-300)
-                left = gram - phi @ phi.T + jitter * np.eye(len(gram))
-                try:
-                    root = np.linalg.cholesky(left)
-                except np.linalg.LinAlgError:
-                    values, vectors = np.linalg.eigh(left)
-                    root = vectors * np.sqrt(np.maximum(values, 0.0))
-                drawn[..., rows] = random.standard_normal((*drawn.shape[:2], len(gram))) @ root.T
+                left = np.asarray(_gram(kernel, points)) - phi @ phi.T
+                # With pivots, as few columns as the rank asks for; nothing needs be definite.
+                least = NEGLIGIBLE * np.max(features.prior)
+                factor, pivots, rank, _ = PSTRF(left, tol=least, lower=1)
+                root = np.empty((len(left), rank))
+                root[pivots - 1] = np.tril(factor)[:, :rank]
+                drawn[..., rows] = random.standard_normal((*drawn.shape[:2], rank)) @ root.T
             total = total + np.moveaxis(drawn[..., block.index[q]], 1, 2) @ a.T
         return total
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtri
+from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite, spread
@@ -16,6 +16,9 @@ from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair
 from censored_gp.likelihoods.special.normal import log_normal_interval
 from censored_gp.likelihoods.support import REAL
 from censored_gp.likelihoods.truncation import Kind, moments_by_stein
+
+FAR = 20.0
+"""Bounds further out than this (in standard deviations) have tails near the least numbers."""
 
 
 class Gaussian(Likelihood):
@@ -71,6 +74,21 @@ class Gaussian(Likelihood):
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return the moments of the truncated normal; its Stein kernel is scale^2."""
         return moments_by_stein(self, (lower, upper), theta, 0.0, kind)
+
+    def quantile_within(self, u: Batch, lower: Batch, upper: Batch, *theta: Batch) -> Batch:
+        """Return it from the smaller of two tails in closed form; far out, by the search."""
+        u, lower, upper, mean, scale = jnp.broadcast_arrays(u, lower, upper, *theta)
+        a, b = (lower - mean) / scale, (upper - mean) / scale
+        mass = jnp.where(a > 0, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a))
+        below, above = ndtr(a) + u * mass, ndtr(-b) + (1.0 - u) * mass
+        tail = ndtri(jnp.minimum(below, above))
+        y = jnp.clip(mean + scale * jnp.where(below < above, tail, -tail), lower, upper)
+        far, search = jnp.maximum(a, -b) > FAR, super().quantile_within
+        return jax.lax.cond(
+            jnp.any(far),
+            lambda: jnp.where(far, search(u, lower, upper, mean, scale), y),
+            lambda: y,
+        )
 
     def sample(self, key: Array, shape: Shape, mean: Batch, scale: Batch) -> Batch:
         """Return normal draws."""
