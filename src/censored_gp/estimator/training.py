@@ -90,9 +90,21 @@ class TrainingData:
     own_inputs: tuple[tuple[int, ...], ...] = ()
 
     @property
+    def time_column(self) -> int | None:
+        """The position of the first input that is a time; None if there is none."""
+        return next(itertools.compress(itertools.count(), self.columns.is_time), None)
+
+    @property
     def times(self) -> Times | None:
         """The wall clock of the rows; None if no input is a time."""
-        return wall_clock(self.columns, self.inputs)
+        return self.clock(self.inputs)
+
+    def clock(self, inputs: Matrix) -> Times | None:
+        """Return the time of each row of inputs by the wall clock, to the second."""
+        if self.time_column is None:
+            return None
+        name = self.columns.names[self.time_column]
+        return self.columns.values(name, inputs).astype("datetime64[s]")
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -137,21 +149,13 @@ class TrainingData:
             return tables.ResultTable.of(dict(columns))
         return tables.build(self.layout.backend, columns)
 
-    def timestamps(self, column: int, wall: Times, instants: Times | None = None) -> Any:
+    def timestamps(self, wall: Times, instants: Times | None = None) -> Any:
         """Return wall-clock times in the type, unit and zone of the training table's times."""
-        zone, time = self.columns.zones[column], getattr(self.layout, "time", None)
+        zone, time = self.columns.zones[self.time_column or 0], getattr(self.layout, "time", None)
         if instants is None:
             instants = wall if zone is None else to_utc(wall, zone)
         like = None if self.rows is None or time is None else self.rows.index.array(time, "Time")
         return tables.times_like(like, wall, instants, zone)
-
-
-def wall_clock(columns: Columns, inputs: Matrix) -> Times | None:
-    """Return the time of each row by the wall clock, to the second; None if no input is a time."""
-    if not any(columns.is_time):
-        return None
-    times = columns.values(columns.names[columns.is_time.index(True)], inputs)
-    return times.astype("datetime64[s]")
 
 
 def read_training(
@@ -374,25 +378,6 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None
         return truth
     truth = dataclasses.replace(truth, step=data.observations.step)
     return within_steps(truth, [likelihood.support for likelihood in data.likelihoods])
-
-
-def read_values(
-    model: Any, X: Any, y: Any, rows: Rows | None, shape: tuple[int, int]
-) -> Float[np.ndarray, "N D"]:
-    """Return values of outputs for each cell; one number stands for all cells."""
-    if y is None and rows is not None:
-        return layouts.values_of(X, model.layout_, rows, shape)
-    if np.isscalar(y) or getattr(y, "shape", None) == ():
-        if not reads_as(float, y):
-            raise ValueError(f"`y` must be a number, or one for each row and output, got {y!r}.")
-        return np.full(shape, float(cast(float, y)))
-    validation.same_index(X, y=y)
-    values = validation.read_targets(y)
-    bad, said = ~(values.is_exact | values.is_missing), "got bounds where there must be values."
-    hint = "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd."
-    refuse(bad, values.names, "Output", said, hint=hint)
-    check_alike(values, np.empty(shape), model.output_names_)
-    return values.values()
 
 
 def check_alike(values: Observations, cells: Matrix, names: tuple[str, ...]) -> None:

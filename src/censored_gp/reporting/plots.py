@@ -111,7 +111,7 @@ def training_axis(model: Any) -> XAxis:
     """
     columns, inputs, times = model.columns_, model.training_.inputs, model.training_.times
     if times is not None:
-        return XAxis(times, columns.names[columns.is_time.index(True)])
+        return XAxis(times, columns.names[model.training_.time_column])
     if None not in columns.levels:
         return XAxis(np.arange(len(inputs)), "row")
     column = columns.levels.index(None)

@@ -296,41 +296,10 @@ def percent(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
 
 
-def data_words(model: Any) -> str:
-    """Return the extent of the data."""
-    names, axis, known = model.output_names_, training_axis(model), model.observations_
-    outputs = _several(len(names), "output")
-    words = f"The data have {len(known):,} rows of {outputs}: {listed(names)}."
-    if axis.is_time:
-        zone = model.columns_.zones[model.columns_.is_time.index(True)]
-        first, last = _minute(axis.values.min()), _minute(axis.values.max())
-        words += f" They run from {first} to {last}{f' ({zone})' if zone else ''}."
-    for step in np.unique(known.step[known.step > 0]):
-        own = [name for name, each in zip(names, known.step, strict=True) if each == step]
-        whose = "" if len(own) == len(names) else f" of {listed(own)}"
-        words += f" Values{whose} were recorded in steps of {step:g}, and are known to within half "
-        words += "a step, as are bounds."
-    return words
-
-
-def model_words(model: Any) -> str:
-    """Return the name, families and patterns of a model."""
-    fitted = model.posterior_.model
-    patterns = dict.fromkeys(kernel_labels(fitted.priors["mean"].kernels, model.columns_))
-    families = sorted({type(likelihood).__name__ for likelihood in fitted.likelihoods})
-    words = f"The model is a Gaussian process ({paper_name(model)}, {' and '.join(families)})."
-    if patterns:
-        words += f" It adds up these patterns: {', '.join(patterns)}."
-    if model.coupled and len(model.output_names_) > 1:
-        words += " Outputs are learned together: each informs the others."
-    if model.heteroscedastic and any(
-        lmc.varies for role, lmc in fitted.priors.items() if role != "mean"
-    ):
-        over = "the inputs" if model.training_.times is None else "time"
-        words += f" The noise may change with {over}, too."
-    if fitted.priors["mean"].nugget is not None:
-        words += " Each row may deviate on its own (a nugget), beyond the noise of the family."
-    return words
+def recorded_steps(model: Any) -> dict[str, float]:
+    """Return the steps in which values were recorded, of outputs that have such."""
+    steps = zip(model.output_names_, model.observations_.step.tolist(), strict=True)
+    return {name: step for name, step in steps if step > 0}
 
 
 def code(model: Any) -> str:
@@ -341,8 +310,7 @@ def code(model: Any) -> str:
         if layout.long:
             chosen.append(f"{str(layout.by)!r} is one of {listed(map(str, layout.outputs))}")
         remarks = [f"# table: its rows in which {' and '.join(chosen)}"] if chosen else []
-        steps = dict(zip(model.output_names_, model.observations_.step.tolist(), strict=True))
-        given = layout.arguments | {"rounded": {n: step for n, step in steps.items() if step > 0}}
+        given = layout.arguments | {"rounded": recorded_steps(model)}
         given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
         arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
     lines = [
@@ -422,7 +390,7 @@ def write_report(
         diagnosis = model.diagnose(folds=folds)
     cautions = () if diagnosis is None else diagnosis.warnings
     methods = [] if diagnosis is None else records(diagnosis.rows)
-    names, known = model.output_names_, model.observations_
+    names, known, fitted = model.output_names_, model.observations_, model.posterior_.model
     counts = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in CELL_KINDS}
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     series = drawn_series(model, probability, max_points)
@@ -449,6 +417,12 @@ def write_report(
         "comparison": comparison_rows(model, comparison),
         "problems": list(dict.fromkeys((*problems, *data_problems(model), *cautions))),
         "charts": charts,
+        "steps": recorded_steps(model),
+        "paper_name": paper_name(model),
+        "families": sorted({type(family).__name__ for family in fitted.likelihoods}),
+        "patterns": dict.fromkeys(kernel_labels(fitted.priors["mean"].kernels, model.columns_)),
+        "code": code(model),
+        "ALL_OUTPUTS": ALL_OUTPUTS,
     }
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -458,9 +432,7 @@ def write_report(
         lstrip_blocks=True,
     )
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    pages.filters |= {"amount": amount, "percent": percent}
-    words: dict[str, Any] = {"data_words": data_words, "model_words": model_words, "code": code}
-    pages.globals |= words | {"ALL_OUTPUTS": ALL_OUTPUTS}
+    pages.filters |= {"amount": amount, "percent": percent, "minute": _minute, "listed": listed}
     # Vega, Vega-Lite and Vega-Embed in one script. Its type says wrongly that it needs an argument.
     script = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue]
     vega = script.replace("</script", r"<\/script")

@@ -71,8 +71,8 @@ TOLERATED_BIAS = 0.1
 """Estimates of cells censored anew may be so far from the truth, in sum."""
 BEYOND = 2.0
 """An estimate may be so many times what was ever recorded of its output."""
-BUSIER = 1.05
-"""The neighbours of censored cells may be so busy, relative to the same hours of other weeks."""
+BUSIER = 0.05
+"""The neighbours of censored cells may be so much busier than at the same hours of other weeks."""
 BROKEN_OFF = 0.6
 """What was recorded of flagged counts is less than this share of exact ones if they broke off."""
 CLEARLY = 2.0
@@ -183,30 +183,25 @@ def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
         judged, own = whole.is_exact & held_out, prediction.mean
     estimates = {THIS: own, **simple_estimates(_without(again, held_out), training)}
     readings = {THIS: _imputed_now(model), **simple_estimates(known, training)}
+    names = [(name, [d]) for d, name in enumerate(known.names)]
+    names += [("all", slice(None))] if len(names) > 1 else []
     rows, truth = [], np.where(judged, known.lower, 0.0)
-    for name, estimate in estimates.items():
-        lost = np.where(short, readings[name] - known.recorded, 0.0)
-        if name == THIS and model.substitution_ is not None:
+    for method, estimate in estimates.items():
+        lost = np.where(short, readings[method] - known.recorded, 0.0)
+        if method == THIS and model.substitution_ is not None:
             lost[short] = draw_lost(model, DRAWS, 0)[0].mean(axis=0)
         off = np.where(judged, estimate - truth, 0.0)
-        for output, d in _outputs(known):
+        for output, d in names:
             cells, size = int(judged[:, d].sum()), np.abs(truth[:, d]).sum()
-            ratio = 1 + off[:, d].sum() / size if size > 0 else np.nan
-            error = np.abs(off[:, d]).sum() / cells if cells else np.nan
-            figures = {"cells": cells, "ratio": float(ratio), "error": float(error)}
-            figures["lost"] = float(lost[:, d].sum())
-            rows.append({"method": name, "output": output, **figures})
+            ratio = float(1 + off[:, d].sum() / size) if size > 0 else np.nan
+            error = float(np.abs(off[:, d]).sum() / cells) if cells else np.nan
+            row = {"method": method, "output": output, "cells": cells, "ratio": ratio}
+            rows.append({**row, "error": error, "lost": float(lost[:, d].sum())})
     table = training.table({name: [row[name] for row in rows] for name in rows[0]})
     truth = _without(whole, ~held_out)
     scores = scored(cell_scores(prediction, truth), truth)
     verdict = verdict_of(model, rows, estimates, readings, anew)
     return Diagnosis(verdict, warnings_of(model, scores), table, scores, prediction, truth)
-
-
-def _outputs(known: Observations) -> list[tuple[str, slice]]:
-    """Return the name and the columns of each output and, of several, of all together."""
-    each = [(name, slice(d, d + 1)) for d, name in enumerate(known.names)]
-    return [*each, ("all", slice(None))] if len(each) > 1 else each
 
 
 def _without(known: Observations, cells: Mask) -> Observations:
@@ -409,84 +404,82 @@ def verdict_of(
     if not (model.use_censoring and censored.any()):
         return ()
     total = {row["method"]: row for row in rows if row["output"] == rows[-1]["output"]}
-    own, truth, day = total[THIS], np.where(anew, known.lower, 0.0), _days(times, len(known))
-    found, why = [], []
+    own, day, found = total[THIS], _days(times, len(known)), []
 
-    def spread(cells: Cells) -> float:
-        """Return the standard error of a sum of cells: those of a day go together."""
-        return float(np.sqrt(np.sum(np.bincount(day, np.sum(cells, axis=1)) ** 2)))
+    def ratio(cells: Cells, to: Float[np.ndarray, "N D"] | Mask) -> tuple[float, float]:
+        """Return the ratio of two sums and its standard error: cells of a day go together."""
+        size = max(float(to.sum()), 1e-300)
+        value = float(cells.sum()) / size
+        by_day = np.bincount(day, np.sum(cells - value * to, axis=1))
+        return value, float(np.sqrt(np.sum(by_day**2))) / size
 
     if anew.any():
+        truth = np.where(anew, known.lower, 0.0)
         off = {name: np.where(anew, cells - truth, 0.0) for name, cells in estimates.items()}
-        bias = own["ratio"] - 1
-        size = np.abs(truth)
-        noise = spread(off[THIS] - bias * size) / max(size.sum(), 1e-300)
+        bias, noise = ratio(off[THIS], np.abs(truth))
         if abs(bias) > TOLERATED_BIAS + noise:
             wrong = "overestimated" if bias > 0 else "underestimated"
-            found.append(f"where the truth is known, it is {wrong} by {abs(bias):.0%}")
-            why.append(
+            found.append((
+                f"where the truth is known, it is {wrong} by {abs(bias):.0%}",
                 f"{own['cells']} exact cells were censored anew, as the real ones are. The "
-                f"estimates of them sum to {own['ratio']:.2f} times the truth."
-            )
+                f"estimates of them sum to {own['ratio']:.2f} times the truth.",
+            ))  # fmt: skip
         best = min(total, key=lambda name: total[name]["error"])
-        gain = np.abs(off[THIS]) - np.abs(off[best])
-        if gain.sum() > CLEARLY * spread(gain - np.where(anew, gain[anew].mean(), 0.0)):
-            found.append("a simple method does better")
-            why.append(
+        gain, noise = ratio(np.abs(off[THIS]) - np.abs(off[best]), anew)
+        if gain > CLEARLY * noise:
+            found.append((
+                "a simple method does better",
                 f"The mean absolute error on cells censored anew is {own['error']:.3g} by this "
-                f"model and {total[best]['error']:.3g} by {best}."
-            )
+                f"model and {total[best]['error']:.3g} by {best}.",
+            ))  # fmt: skip
     highest = np.max(np.where(known.is_missing, -np.inf, known.values()), axis=0)
     top = np.max(np.where(censored, readings[THIS], -np.inf), axis=0)
     positive = np.all((known.lower >= 0) | ~known.is_exact, axis=0) & (highest > 0)
     factor = np.where(positive, top / np.where(positive, highest, 1.0), 0.0)
     if factor.max() > BEYOND:
         d = int(np.argmax(factor))
-        found.append("estimates go far beyond what was ever recorded")
-        why.append(
+        found.append((
+            "estimates go far beyond what was ever recorded",
             f"Output {quoted(known.names[d])} is estimated at up to {top[d]:.4g}; no more than "
-            f"{highest[d]:.4g} was ever recorded of it."
-        )
+            f"{highest[d]:.4g} was ever recorded of it.",
+        ))  # fmt: skip
     limits = capacities(known)
     capped = [
-        (name, f"{limit:.4g}", CAPACITY)
-        for name, limit in zip(known.names, limits, strict=True)
-        if np.isfinite(limit)
+        (known.names[d], f"{limits[d]:.4g}", CAPACITY) for d in np.isfinite(limits).nonzero()[0]
     ]
     if capped:
-        found.append("no record tells how far the truth goes beyond a capacity")
-        why += _grouped(capped)
+        said = "no record tells how far the truth goes beyond a capacity"
+        found.append((said, *_grouped(capped)))
     # A capacity is reached on busy days, and does not depend on them. With substitution, other
     # outputs are busy because one is at its limit.
     right = known.is_right & np.isposinf(limits) & (model.substitution_ is None)
     if times is not None and right.any() and np.all(known.lower[known.is_exact] >= 0):
         seen, usual = (np.where(right, cells, 0.0) for cells in _neighbours(known, times))
-        busier, scale = seen.sum() / max(usual.sum(), 1e-300), max(usual.sum(), 1e-300)
-        around = busier > BUSIER and busier - 1 > CLEARLY * spread(seen - busier * usual) / scale
         slot = calendar_slots(times, len(known))[0]
         count = _sums(known.is_exact, slot)
         alike = _sums(np.where(known.is_exact, known.lower, 0.0), slot) / np.maximum(count, 1)
-        own, alike = (np.where(right & (count > 0), c, 0.0) for c in (known.lower, alike))
-        within = own.sum() / max(alike.sum(), 1e-300)
-        busy = within - 1 > CLEARLY * spread(own - within * alike) / max(alike.sum(), 1e-300)
-        if around or busy:
-            found.append("flags go with demand")
-            why.append(
-                f"What was recorded of flagged cells is {within:.0%} of exact cells of the same "
-                f"hours; around them (other outputs, the row before) it is {busier:.0%} of what is "
-                "usual. Limits that are reached on busy days may depend on demand themselves, and "
-                "the model assumes that they do not."
-            )
+        flagged, alike = (np.where(right & (count > 0), c, 0.0) for c in (known.lower, alike))
+        (around, noise), (within, doubt) = ratio(seen, usual), ratio(flagged, alike)
+        share = (
+            f"What was recorded of flagged cells is {within:.0%} of exact cells of the same hours"
+        )
+        if around - 1 > max(BUSIER, CLEARLY * noise) or within - 1 > CLEARLY * doubt:
+            found.append((
+                "flags go with demand",
+                f"{share}; around them (other outputs, the row before) it is {around:.0%} of what "
+                "is usual. Limits that are reached on busy days may depend on demand themselves, "
+                "and the model assumes that they do not.",
+            ))  # fmt: skip
         elif within < BROKEN_OFF and any(k.support.discrete for k in model.training_.likelihoods):
-            found.append("flagged counts look broken off")
-            why.append(
-                f"What was recorded of flagged cells is {within:.0%} of exact cells of the same "
-                "hours. A count that stopped at some moment is a bound that rises and falls with "
-                "demand, which the model assumes not to be."
-            )
+            found.append((
+                "flagged counts look broken off",
+                f"{share}. A count that stopped at some moment is a bound that rises and falls "
+                "with demand, which the model assumes not to be.",
+            ))  # fmt: skip
     if not found:
         return ()
-    lines = [f"Do not trust these estimates: {'; '.join(found)}.", *why]
+    headlines, reasons = zip(*found, strict=True)
+    lines = [f"Do not trust these estimates: {'; '.join(headlines)}.", *reasons]
     if known.falls_short.any():
         lost = ", ".join(f"{row['lost']:,.0f} by {name}" for name, row in total.items())
         lines.append(
@@ -501,8 +494,7 @@ def verdict_of(
             'demand. For counts that stopped at an unknown moment, pass exposure="unknown". Else '
             "report both readings, or take flagged cells for missing (NaN)."
         )
-    lines.append("More data, further inputs or another likelihood may help, too.")
-    return tuple(lines)
+    return *lines, "More data, further inputs or another likelihood may help, too."
 
 
 def warnings_of(model: Any, scores: Scores, level: float = LEVEL) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from censored_gp.data.layout import HOLIDAY, located
 from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
+from censored_gp.estimator.training import TrainingData
 from censored_gp.prediction.predictive import central_interval, check_draws
 
 SCENARIOS = 12
@@ -27,29 +28,31 @@ Matrix = Float[np.ndarray, "H C"]
 
 
 def forecast(
-    model: Any,
-    periods: int | None = None,
-    until: Any = None,
-    inputs: Any = None,
-    probability: float = 0.9,
-    samples: int = 600,
-    seed: Any = None,
-) -> Any:
+    model: Any, periods: int | None, until: Any, inputs: Any, probability: float, samples: int,
+    seed: Any,
+) -> Any:  # fmt: skip
     """Return expected outputs and intervals at the times ahead; see `CensoredGP.forecast`."""
     check_probability(probability)
     check_draws(samples, "samples")
-    training, columns = model.training_, model.columns_
-    c, name = time_column(model)
-    past = columns.values(columns.names[c], training.inputs)
+    training, columns, layout = model.training_, model.columns_, model.layout_
+    c = training.time_column
+    if c is None:
+        raise ValueError(
+            "forecast needs a model that was fitted with a column of dates or times, "
+            f"fit(table, outputs=..., time=...), got one of the numbers {listed(columns.names)}. "
+            "Use predict for rows of your own."
+        )
+    name = columns.names[c]
+    past = columns.values(name, training.inputs)
     wall, instants = clock.times_ahead(past, periods, until, columns.zones[c])
     with located(inputs):
         matrix = known_inputs(inputs, columns, name, wall, instants)
     for column, origin in enumerate(columns.origin):
         if isinstance(origin, np.datetime64):
             matrix[:, column] = hours_since(wall, origin)
-    if model.layout_ is not None and model.layout_.holidays is not None:
+    if layout is not None and layout.holidays is not None:
         place = columns.names.index(HOLIDAY)
-        days = clock.is_holiday(wall, model.layout_.holidays)
+        days = clock.is_holiday(wall, layout.holidays)
         matrix[:, place] = days - float(columns.origin[place])
     if np.isnan(matrix).any():
         rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
@@ -61,45 +64,29 @@ def forecast(
     else:
         found = model.distribution_at(matrix)
         cells = found.mean, *found.interval(probability)
-    return _table(model, cells, c, name, wall, instants)
-
-
-def time_column(model: Any) -> tuple[int, Any]:
-    """Return position and name of the input that is the time: that so named, or the first."""
-    columns, layout = model.columns_, model.layout_
-    c = columns.is_time.index(True) if any(columns.is_time) else 0
-    if layout is not None and layout.time is not None:
-        c = columns.names.index(str(layout.time))
-    if not columns.is_time[c]:
-        raise ValueError(
-            "forecast needs a model that was fitted with a column of dates or times, "
-            f"fit(table, outputs=..., time=...), got one of the numbers {listed(columns.names)}. "
-            "Use predict for rows of your own."
-        )
-    return c, columns.names[c]
+    return _table(training, cells, name, wall, instants)
 
 
 def _table(
-    model: Any, cells: tuple[Matrix, ...], c: int, name: Any, wall: Times, instants: Times
+    training: TrainingData, cells: tuple[Matrix, ...], name: str, wall: Times, instants: Times
 ) -> Any:
     """Return a forecast as a table: wide, or long if the training table was."""
-    training, layout = model.training_, model.layout_
-    columns: dict[str, Any] = {}
+    layout, columns = training.layout, {}
     labels = list(map(str, training.labels))
     parts = [[part[:, d] for part in cells] for d in range(len(labels))]
     if layout is not None and layout.long:
         wall, instants = (np.repeat(times, len(labels)) for times in (wall, instants))
         columns[layout.by] = np.array(layout.outputs * len(cells[0]))
         labels, parts = [str(layout.value)], [[part.reshape(-1) for part in cells]]
-    ends = ("", *interval_suffixes(labels, [str(name), *map(str, columns)]))
+    ends = ("", *interval_suffixes(labels, [name, *map(str, columns)]))
     for label, each in zip(labels, parts, strict=True):
         columns |= {f"{label}{end}": part for end, part in zip(ends, each, strict=True)}
-    times = training.timestamps(c, wall, instants)
-    table, rows = training.table({str(name): times, **columns}), training.rows
-    if layout is None or layout.backend != "pandas" or layout.time in (None, *rows.index.names):
+    table = training.table({name: training.timestamps(wall, instants), **columns})
+    index = None if training.rows is None else training.rows.index
+    if layout is None or index is None or layout.backend != "pandas" or layout.time in index.names:
         return table
     # The time was (in) the index of the training table.
-    levels = [each for each in rows.index.native().index.names if each in table.columns]
+    levels = [each for each in index.native().index.names if each in table.columns]
     return table.set_index(levels) if levels else table.set_index(name).rename_axis(index=None)
 
 

@@ -19,7 +19,7 @@ from censored_gp.data.observations import Observations
 from censored_gp.data.tables import group_labels, is_missing, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
 from censored_gp.estimator.settings import check_probability, seed_of
-from censored_gp.estimator.training import TrainingData, read_new, wall_clock
+from censored_gp.estimator.training import TrainingData, read_new
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.substitution import Records, draw_own_demand, lost_of
 from censored_gp.model.compilation import slices
@@ -61,9 +61,7 @@ LATEST = WeakKeyDictionary()
 They are kept outside of the model, so that no file or copy has them."""
 
 
-def lost_demand(
-    model: Any, by: Any = None, probability: float = 0.9, samples: int = 500, seed: Any = None
-) -> Any:
+def lost_demand(model: Any, by: Any, probability: float, samples: int, seed: Any) -> Any:
     """Return observed and lost demand by group, with intervals; see `CensoredGP.lost_demand`."""
     if not model.use_censoring:
         raise ValueError(
@@ -159,7 +157,7 @@ def group_cells(training: TrainingData, by: Any) -> Groups:
         return Groups({}, np.zeros(shape, dtype=int), 1)
     parts = [by]
     if isinstance(by, list | tuple) and (
-        len(by) not in _lengths(training)
+        len(by) not in (len(training.inputs), len(training.places))
         or all(isinstance(name, str) and _named(training, name) is not None for name in by)
     ):
         parts = by or [by]
@@ -179,7 +177,7 @@ def _grouping(training: TrainingData, by: Any) -> Grouping:
         found = _named(training, by)
     elif np.shape(by) == shape:
         found = _coded("group", np.asarray(by))
-    elif np.ndim(by) == 1 and len(by) in _lengths(training):
+    elif np.ndim(by) == 1 and len(by) in (len(training.inputs), len(training.places)):
         found = _coded("group", _spread(training, np.asarray(by)))
     if found is None or found[0] in FIGURES:
         problem = repr(by) if found is None else "a name that a column of the answer has"
@@ -222,11 +220,6 @@ def _coded(name: str, labels: Shaped[np.ndarray, "*N"]) -> Grouping:
     return name, distinct, code.reshape(labels.shape)
 
 
-def _lengths(training: TrainingData) -> set[int]:
-    """Return how many labels there may be: one for each row of the model, or of a long table."""
-    return {len(training.inputs)} | ({len(training.rows.row)} if training.rows else set())
-
-
 def _spread(training: TrainingData, labels: Shaped[np.ndarray, " K"]) -> Shaped[np.ndarray, "N D"]:
     """Return labels of the rows of a training table (or of the model) for each cell."""
     rows, shape = training.rows, training.observations.shape
@@ -238,12 +231,7 @@ def _spread(training: TrainingData, labels: Shaped[np.ndarray, " K"]) -> Shaped[
 
 
 def required_supply(
-    model: Any,
-    X: Any,
-    probability: float = 0.95,
-    window: Any = None,
-    samples: int = 500,
-    seed: Any = None,
+    model: Any, X: Any, probability: float, window: Any, samples: int, seed: Any
 ) -> Any:
     """Return how much supply meets demand with a probability; see `CensoredGP.required_supply`."""
     check_probability(probability)
@@ -260,21 +248,20 @@ def required_supply(
             other, said = labels[first][rows.row], "got {!r}, but {!r} in a row of the same time."
             refuse(labels != other, "window", "Label", said, labels, other)
             window = labels[first]
-    labels, code = windows_of(window, wall_clock(training.columns, inputs), len(inputs))
+    labels, code = windows_of(window, training.clock(inputs), len(inputs))
     parts = prediction.sample_in_chunks(samples, seed_of(seed, model.random_state, 0))
     peaks, sums = peaks_and_sums(parts, code, asked)
     outputs = [str(label) for d, label in enumerate(training.labels) if asked[:, d].any()]
     shown = outputs + [EVERY] * (len(outputs) > 1)
     starts = np.repeat(labels, len(shown))
-    if isinstance(window, str):
-        starts = training.timestamps(training.columns.is_time.index(True), starts)
+    starts = training.timestamps(starts) if isinstance(window, str) else starts
     columns = {"window": starts, training.output_label: np.array(shown * len(labels))}
     for name, figures in (("peak", peaks), ("sum", sums)):
         # The next draw above: enough in at least that share of them, and whole where demand is.
         enough = np.quantile(figures, probability, axis=0, method="inverted_cdf")
-        columns |= {name: enough.ravel(), f"expected_{name}": figures.mean(axis=0).ravel()}
-    order = ("window", training.output_label, "peak", "sum", "expected_peak", "expected_sum")
-    return training.table({name: columns[name] for name in order})
+        columns[name] = enough.ravel()
+    columns |= {"expected_peak": peaks.mean(axis=0).ravel()}
+    return training.table(columns | {"expected_sum": sums.mean(axis=0).ravel()})
 
 
 def windows_of(
