@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 from jax.lax.linalg import triangular_solve
 from jaxtyping import Array, Float
 
