@@ -260,10 +260,14 @@ ASKED = {
     "levels": (lambda m: m.quantile(X, [0.5, 1.0]), "between 0 and 1"),
     "percent": (lambda m: m.interval(X, 95), "`probability`.*95"),
     "percent of training": (lambda m: m.impute_interval(95), "`probability`.*95"),
-    "a dict of numbers": (lambda m: m.score(X, {"y": 1.0}), "'y'.*flat"),
-    "ragged values": (lambda m: m.score(X, [[1], [1, 2]]), "Output.*unequal length"),
+    "bounds for values": (
+        lambda m: m.log_density(X, Observations.from_flags(Y, Y > 2)),
+        r"Output 'y', row 2.*log_probability",
+    ),
+    "a dict of numbers": (lambda m: m.cdf(X, {"y": 1.0}), "'y'.*flat"),
+    "ragged values": (lambda m: m.cdf(X, [[1], [1, 2]]), "Output.*unequal length"),
     "other rows": (lambda m: m.score(X, Y[:-1]), r"6 row.* 5 of outputs"),
-    "other outputs": (lambda m: m.score(X, np.ones((6, 2))), r"Outputs.*'y0', 'y1'.*'y'"),
+    "other outputs": (lambda m: m.cdf(X, np.ones((6, 2))), r"Outputs.*'y0', 'y1'.*'y'"),
 }
 
 

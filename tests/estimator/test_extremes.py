@@ -133,6 +133,8 @@ def test_the_same_index_in_another_order_is_refused():
     model = fit(frame, y.sort_index())
     with pytest.raises(DataError, match="row 2"):
         model.score(frame, y)
+    with pytest.raises(DataError, match="row 2"):
+        model.cdf(frame, y)
 
 
 def test_another_index_is_warned_of():
@@ -173,6 +175,7 @@ WRONG = {
     "samples of supply": (lambda m: m.required_supply(X, samples=0), "`samples`.*0"),
     "no groups": (lambda m: m.lost_demand(by=[]), r"`by`.*\[\]"),
     "labels for other rows": (lambda m: m.lost_demand(by=["a", None] * 6), "`by`.*6 rows"),
+    "words for y": (lambda m: m.cdf(X, "x"), "`y`.*'x'"),
 }
 
 
@@ -254,13 +257,19 @@ def autumn():
     return pd.DataFrame({"t": times, "s": "a", "y": np.arange(6.0) ** 2})
 
 
-def test_rows_of_one_time_and_output_are_each_answered(stations):
+def test_values_of_a_doubled_hour_stay_apart():
     model = fit(autumn(), outputs="y", time="t", by="s")
-    prediction = model.predict(autumn())
+    logs, prediction = model.log_density(autumn()), model.predict(autumn())
+    again = [model.log_density(autumn()[k : k + 1])["y"].iloc[0] for k in range(6)]
+    np.testing.assert_allclose(logs["y"], again)
     assert prediction["y"][2] == prediction["y"][3]
-    twice = long()[:2].loc[[0, 0]]
-    assert len(stations.predict(twice)) == 2
-    assert stations.predict_distribution(twice).shape[0] == 2
+    assert logs["y"][2] != logs["y"][3]
+
+
+def test_rows_of_one_time_and_output_are_each_answered(stations):
+    twice = long()[:2].loc[[0, 0]].assign(y=[1.0, 5.0])
+    apart = [stations.cdf(twice[k : k + 1])["y"].iloc[0] for k in (0, 1)]
+    np.testing.assert_allclose(stations.cdf(twice)["y"], apart)
 
 
 def test_windows_of_a_long_table_have_a_label_for_each_of_its_rows(stations):

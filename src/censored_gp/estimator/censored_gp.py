@@ -163,7 +163,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     >>> empty = [False, False, True, True, False, False]
     >>> model = CensoredGP(heteroscedastic=False).fit(hours, bikes, censored=empty)
     >>> model.predict([[2.5]]).round(1)
-    array([3.7])
+    array([3.4])
     """
 
     likelihood: Any = "gaussian"
@@ -446,6 +446,28 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         prediction, rows = self._asked(X)
         low, high = prediction.interval(probability)
         return self._shaped(low, rows), self._shaped(high, rows)
+
+    def cdf(self, X: Any, y: Any = None) -> Any:
+        """Return P(Y <= y) of the true outputs; of a table, y may be left to its own values.
+
+        >>> model.cdf([[2.5]], 3).round(2)
+        array([0.04])
+        """
+        prediction, rows = self._asked(X)
+        values = training.read_values(self, X, y, rows, prediction.shape)
+        return self._shaped(prediction.cdf(values), rows)
+
+    def log_density(self, X: Any, y: Any = None) -> Any:
+        """Return the log density (for counts, the log probability) of true outputs y.
+
+        If X is a table, y may be left to the values that it has; NaN stays NaN.
+
+        >>> model.log_density([[2.5]], [3]).round(1)
+        array([-1.5])
+        """
+        prediction, rows = self._asked(X)
+        values = training.read_values(self, X, y, rows, prediction.shape)
+        return self._shaped(prediction.log_density(values), rows)
 
     def sample(self, X: Any, n: int = 1, random_state: Any = None) -> Any:
         """Draw true outputs n times, jointly over rows and outputs.

@@ -380,6 +380,25 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None
     return within_steps(truth, [likelihood.support for likelihood in data.likelihoods])
 
 
+def read_values(
+    model: Any, X: Any, y: Any, rows: Rows | None, shape: tuple[int, int]
+) -> Float[np.ndarray, "N D"]:
+    """Return values of outputs for each cell; one number stands for all cells."""
+    if y is None and rows is not None:
+        return layouts.values_of(X, model.layout_, rows, shape)
+    if np.isscalar(y) or getattr(y, "shape", None) == ():
+        if not reads_as(float, y):
+            raise ValueError(f"`y` must be a number, or one for each row and output, got {y!r}.")
+        return np.full(shape, float(cast(float, y)))
+    validation.same_index(X, y=y)
+    values = validation.read_targets(y)
+    bad, said = ~(values.is_exact | values.is_missing), "got bounds where there must be values."
+    hint = "For bounds use predict_distribution(X).log_probability(lower, upper), or metrics.nlpd."
+    refuse(bad, values.names, "Output", said, hint=hint)
+    check_alike(values, np.empty(shape), model.output_names_)
+    return values.values()
+
+
 def check_alike(values: Observations, cells: Matrix, names: tuple[str, ...]) -> None:
     """Refuse outputs of other rows than `cells` has, or of other names or order than `names`."""
     validation.same_rows(values, cells)
