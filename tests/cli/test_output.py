@@ -13,7 +13,7 @@ import typer
 from pyarrow import parquet
 
 from censored_gp.cli import output
-from censored_gp.cli.output import check_target, with_intervals, write
+from censored_gp.cli.output import check_target, write
 from censored_gp.estimator import persistence
 
 NOON = datetime.datetime(2024, 6, 3, 12, tzinfo=ZoneInfo("Europe/Copenhagen"))
@@ -122,10 +122,3 @@ def test_a_device_is_written_to():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "a\n1\n"
-
-
-def test_no_output_is_overwritten_by_the_interval_of_another():
-    tables = [{"a": [v], "a_low": [v + 8]} for v in (1.0, 0.5, 1.5)]
-    found = with_intervals(tables, ()).to_pylist()[0]
-    assert (found["a"], found["a_low"]) == (1.0, 9.0)
-    assert (found["a_interval_low"], found["a_low_interval_low"]) == (0.5, 8.5)

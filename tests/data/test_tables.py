@@ -15,7 +15,7 @@ from censored_gp import Observations
 from censored_gp.data.errors import DataError
 from censored_gp.data.inputs import read_inputs
 from censored_gp.data.layout import inputs_table, read_training
-from censored_gp.data.tables import Table, read_table, times_like
+from censored_gp.data.tables import Table, as_arrow, read_table, times_like, with_intervals
 
 DAYS = [dt.date(2024, 6, 3), dt.date(2024, 6, 4)]
 NOON = np.array(["2024-06-03T12", "2024-06-04T12"], dtype="datetime64[s]")
@@ -132,3 +132,19 @@ def test_inputs_come_back_from_the_matrix_that_was_made_of_them():
     assert again["t"].to_pylist() == table["t"].to_pylist()
     assert again["depth"].to_pylist() == pytest.approx([0.1, 1 / 3], rel=1e-11)
     assert again["sky"].to_pylist() == ["dry", "wet"]
+
+
+def test_no_output_is_overwritten_by_the_interval_of_another():
+    found = with_intervals({}, {"a": (1.0, 0.5, 1.5), "a_low": (9.0, 8.5, 9.5)})
+    assert (found["a"], found["a_low"]) == (1.0, 9.0)
+    assert (found["a_interval_low"], found["a_low_interval_low"]) == (0.5, 8.5)
+
+
+@pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow"])
+def test_rows_of_result_tables_of_every_make(make):
+    expected = [{"group": "a", "lost": 1.5}, {"group": "b", "lost": 2.5}]
+    columns = {"group": ["a", "b"], "lost": [1.5, 2.5]}
+    module = pytest.importorskip(make)
+    table = module.table(columns) if make == "pyarrow" else module.DataFrame(columns)
+    for each in (table, columns, expected):
+        assert as_arrow(each).to_pylist() == expected

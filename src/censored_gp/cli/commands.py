@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from censored_gp.estimator.censored_gp import CensoredGP
 
+# Groups of lost demand that are no columns.
 GROUPS = ("output", "hour", "weekday", "date", "month")
-"""Groups of lost demand that are no columns."""
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 command = functools.partial(options.register, app)
@@ -75,13 +75,13 @@ def demo(given: Given) -> None:
         say(f"No figure. {error}")
 
 
+# The sample data sets, by the name of the function that simulates them.
 DATA_SETS = {
     "bike_share": "stations that run out of bikes",
     "car_park": "car parks that fill up",
     "shop": "fresh products that sell out",
     "water_samples": "metals below detection limits",
 }
-"""The sample data sets, by the name of the function that simulates them."""
 
 
 @command(
@@ -188,21 +188,22 @@ def _with_keys(model: CensoredGP, answers: tuple[Any, ...], inputs: pa.Table) ->
     """
     import pyarrow as pa
 
-    from censored_gp.cli.output import with_intervals
+    from censored_gp.data.tables import as_arrow, with_intervals
 
     layout = model.layout_
     if layout is None:
-        outputs = list(map(str, model.output_names_))
-        answers = tuple(dict(zip(outputs, a.reshape(len(a), -1).T, strict=True)) for a in answers)
-    found = with_intervals(answers, () if layout is None else layout.keys)
-    if layout is not None and layout.time is not None:
-        return found
-    keys = inputs.column_names if layout is None else [str(name) for name in layout.inputs]
-    # New rows of a long table that name no output ask for each of them.
-    each = len(found) // max(len(inputs), 1)
-    inputs = inputs.take([row for row in range(len(inputs)) for _ in range(each)])
-    own = {name: inputs[name] for name in keys if name not in found.column_names}
-    return pa.table(own | {name: found[name] for name in found.column_names})
+        names = list(map(str, model.output_names_))
+        answers = tuple(dict(zip(names, a.reshape(len(a), -1).T, strict=True)) for a in answers)
+    value, low, high = map(as_arrow, answers)
+    keys = {name: value[name] for name in getattr(layout, "keys", ()) if name in value.column_names}
+    outputs = {n: (value[n], low[n], high[n]) for n in value.column_names if n not in keys}
+    if layout is None or layout.time is None:
+        # New rows of a long table that name no output ask for each of them.
+        each = len(value) // max(len(inputs), 1)
+        inputs = inputs.take([row for row in range(len(inputs)) for _ in range(each)])
+        own = inputs.column_names if layout is None else layout.inputs
+        keys = {n: inputs[n] for n in own if n not in value.column_names} | keys
+    return pa.table(with_intervals(keys, outputs))
 
 
 @command(

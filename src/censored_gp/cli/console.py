@@ -16,9 +16,10 @@ from typing import Any
 import typer
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+# If this environment variable is set, errors come with a traceback.
 DEBUG_VARIABLE = "CENSORED_GP_DEBUG"
-"""If this environment variable is set, errors come with a traceback."""
 
+# The option or command for each Python name that a message of the library may mention.
 OPTIONS = {
     "max_iterations": "--iterations",
     "random_state": "--seed",
@@ -27,7 +28,6 @@ OPTIONS = {
     "model.save(": "--save",
     "by='...'": "--by",
 }
-"""The option or command for each Python name that a message of the library may mention."""
 
 
 def say(message: str) -> None:

@@ -15,12 +15,12 @@ from censored_gp.estimator.presets import HMOCGP, NCGP
 from censored_gp.prediction import metrics
 from censored_gp.reporting import plot_posterior, require_matplotlib
 
+# The probability of the intervals of the demonstration.
 PROBABILITY = 0.9
-"""The probability of the intervals of the demonstration."""
+# The last days of the demonstration are held out.
 UNSEEN_DAYS = 7
-"""The last days of the demonstration are held out."""
+# The figure of the demonstration shows so many hours, the last ones of the training weeks.
 HOURS_SHOWN = 96
-"""The figure of the demonstration shows so many hours, the last ones of the training weeks."""
 
 
 class Demo(NamedTuple):

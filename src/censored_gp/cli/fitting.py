@@ -21,17 +21,17 @@ from censored_gp.estimator.presets import MODELS, load
 from censored_gp.likelihoods import FAMILIES
 from censored_gp.model.compilation import slices
 
+# Endings of model files: a slip of --save cannot overwrite a table.
 MODEL_ENDINGS = (".cgp", ".safetensors")
-"""Endings of model files: a slip of --save cannot overwrite a table."""
+# Options that are columns or numbers, for all outputs or for each.
 LIMITS = ("censored", "capacity", "lower", "upper", "exposure", "rounded")
-"""Options that are columns or numbers, for all outputs or for each."""
+# Options that a model file settles.
 SAVED = (
     *("outputs", "time", "inputs", "own_inputs", "holidays", "by", "only", "side", *LIMITS),
     *("likelihood", "model", "substitution"),
 )
-"""Options that a model file settles."""
+# Answers about more rows are computed and written in parts.
 ROWS_AT_A_TIME = 2**16
-"""Answers about more rows are computed and written in parts."""
 
 
 def table_file(path: Path, given: Given) -> File:

@@ -11,8 +11,8 @@ import time
 
 from censored_gp.cli.commands import app
 
+# Seconds after Ctrl-C in which a command may end by itself.
 PATIENCE = 1.5
-"""Seconds after Ctrl-C in which a command may end by itself."""
 
 
 def run() -> None:

@@ -18,10 +18,10 @@ import typer
 
 from censored_gp.cli.console import bad_option, explained
 
+# The six models of the paper.
 ModelName = StrEnum("ModelName", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
-"""The six models of the paper."""
+# What a flag says of a value.
 Side = StrEnum("Side", ["right", "left"])
-"""What a flag says of a value."""
 
 Option = tuple[Any, Any]
 Options = dict[str, Option]
@@ -54,6 +54,7 @@ def _likelihoods(incomplete: str) -> list[str]:
 
 OUTPUT = ("--output", "-o")
 
+# How table files are read.
 FILE: Options = {
     "delimiter": text("CHAR", "Column separator of a CSV file; '\\t' is a tab."),
     "decimal": text("CHAR", "Decimal separator of a CSV file: . or ,", "."),
@@ -66,8 +67,8 @@ FILE: Options = {
     ),
     "where": names("COLUMN=VALUE", "Read only these rows, as store=235; repeat for more."),
 }
-"""How table files are read."""
 
+# Which column is what and which model to fit.
 MODEL: Options = {
     "outputs": names("NAMES", "Columns to model, as a,b; of a long table, the value column."),
     "time": text("NAME", "Time column."),
@@ -106,8 +107,8 @@ MODEL: Options = {
     "iterations": number("Maximal number of iterations.", min=1),
     "seed": number("Random seed; 0 by default.", min=0),
 }
-"""Which column is what and which model to fit."""
 
+# The same, or a model file to load; where to save the model, and where to write the answer.
 FIT: Options = (
     FILE
     | MODEL
@@ -129,7 +130,6 @@ FIT: Options = (
         ),
     }
 )
-"""The same, or a model file to load; where to save the model, and where to write the answer."""
 
 PROBABILITY = share("Probability of the intervals.", 0.9)
 SAMPLES = number("Joint draws behind the answer.", 500, min=1)

@@ -8,11 +8,10 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import pyarrow as pa
 import typer
 from pyarrow import parquet
@@ -20,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from censored_gp.cli.console import bad_option, say
-from censored_gp.data.tables import interval_suffixes, to_arrow
+from censored_gp.data.tables import as_arrow
 from censored_gp.estimator.persistence import replacing
 
 ENDINGS = (".csv", ".json", ".parquet", ".pq")
 ROWS_SHOWN = 40
+# A spreadsheet takes text that begins so for a formula, and runs it.
 FORMULA = ("=", "+", "-", "@", "\t")
-"""A spreadsheet takes text that begins so for a formula, and runs it."""
 
 
 def check_target(
@@ -76,34 +75,6 @@ def write(answer: Any, target: str | None = None) -> None:
         return
     with replacing(str(target)) as draft, draft.open("w", encoding="utf-8") as file:
         file.writelines(texts)
-
-
-def as_arrow(table: Any) -> pa.Table:
-    """Return a data frame, a list of rows or a dict of columns as a pyarrow table."""
-    if isinstance(table, pa.Table):
-        return table
-    if isinstance(table, Mapping):
-        return pa.table({str(name): to_arrow(column) for name, column in table.items()})
-    if isinstance(table, list | tuple):
-        return pa.Table.from_pylist([dict(row) for row in table])
-    return nw.from_native(table, eager_only=True).to_arrow()
-
-
-def with_intervals(tables: Iterable[Any], keys: Iterable[str]) -> pa.Table:
-    """Return a table with columns a, a_low and a_high for each output a, after the key columns.
-
-    `tables` are those of the values, of the lower and of the upper ends.
-
-    >>> with_intervals([{"t": [1], "a": [a]} for a in (2.0, 1.5, 2.5)], ["t"]).to_pylist()
-    [{'t': 1, 'a': 2.0, 'a_low': 1.5, 'a_high': 2.5}]
-    """
-    value, low, high = map(as_arrow, tables)
-    columns = {name: value[name] for name in value.column_names if name in set(keys)}
-    outputs = [name for name in value.column_names if name not in columns]
-    low_ending, high_ending = interval_suffixes(outputs, list(columns))
-    for name in outputs:
-        columns |= {name: value[name], name + low_ending: low[name], name + high_ending: high[name]}
-    return pa.table(columns)
 
 
 def _csv(arrow: pa.Table, header: bool = True) -> str:

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 Cells = Float[np.ndarray, "N D"]
 
+# Flags that each side accepts.
 ACCEPTED = {"right": (-1, 0, 1), "left": (0, 1)}
-"""Flags that each side accepts."""
 
 MEANING = {-1: "-1 (at most)", 0: "0 or False (exact)", 1: "1 or True (censored)"}
 
+# The exposure of counts whose flag says that counting stopped, at a moment that nobody knows.
 UNKNOWN = "unknown"
-"""The exposure of counts whose flag says that counting stopped, at a moment that nobody knows."""
 
+# An exposure in words: a column, over the length of the period, and perhaps "1 - " before it.
 SHARE = re.compile(r"(?P<rest>1\s*-\s*)?(?P<column>.+?)(\s*/\s*(?P<period>[0-9]+(\.[0-9]+)?))?")
-"""An exposure in words: a column, over the length of the period, and perhaps "1 - " before it."""
 
+# How far a sum of parts of a period may be from the period.
 ROUNDING = 1e-6
-"""How far a sum of parts of a period may be from the period."""
 
 
 class Seen(NamedTuple):
@@ -66,14 +66,9 @@ class Seen(NamedTuple):
         return self._replace(values=np.full(self.values.shape, np.nan))
 
 
-class Bounds(NamedTuple):
-    """The arguments of `Observations`: closed intervals, and the exposures that they are about."""
-
-    lower: Cells
-    upper: Cells
-    names: tuple[str, ...]
-    flat: bool
-    exposure: Cells
+# The arguments of `Observations`: lower and upper bounds, names, `flat`, and the exposures that the
+# bounds are about.
+Bounds = tuple[Cells, Cells, tuple[str, ...], bool, Any]
 
 
 def read_values(y: Any, noun: str = "Output", *, flags: bool = False) -> Seen:
@@ -148,11 +143,10 @@ def read_bounds(
 
 def with_missing(seen: Seen, lower: Cells, upper: Cells, exposure: Any = 1.0) -> Bounds:
     """Return the bounds, open on both sides where the value is missing."""
-    ends = _open_ends(np.isnan(seen.values), lower, upper)
-    return Bounds(*ends, seen.names, seen.flat, exposure)
+    return *open_ends(np.isnan(seen.values), lower, upper), seen.names, seen.flat, exposure
 
 
-def _open_ends(where: Bool[np.ndarray, "N D"], lower: Cells, upper: Cells) -> tuple[Cells, Cells]:
+def open_ends(where: Bool[np.ndarray, "N D"], lower: Cells, upper: Cells) -> tuple[Cells, Cells]:
     """Return bounds that are open on both sides in some cells."""
     return read_only(np.where(where, -np.inf, lower)), read_only(np.where(where, np.inf, upper))
 
@@ -177,7 +171,7 @@ def _join(seen: Seen, *given: Any) -> Bounds:
     refuse(outside, names, "Output", said, values, low, high, hint=hint)
     low, high = (np.where(np.isnan(end), values, end) for end in ends)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    return Bounds(low, high, names, seen.flat, np.ones((1, 1)))
+    return low, high, names, seen.flat, 1.0
 
 
 def _without_unknown(found: Bounds, shares: Cells) -> Bounds:
@@ -186,19 +180,17 @@ def _without_unknown(found: Bounds, shares: Cells) -> Bounds:
     unknown, known = np.isnan(shares), np.isfinite(lower) | np.isfinite(upper)
     unsaid = unknown & known
     if unsaid.any():
-        said = "got an unknown exposure, and no flag. Fill in the share of the period in which the "
-        said += "output was seen, 1 if throughout,"
+        said = "got an unknown exposure, and no flag. Fill in 1 where it was seen throughout,"
         hint = "or give flags (censored) that say where it was not."
-        nowhere = unsaid & np.all(unknown | ~known, axis=0)
-        refuse(nowhere, names, "Output", said, hint=hint)
+        refuse(unsaid & np.all(unknown | ~known, axis=0), names, "Output", said, hint=hint)
         row, d = np.argwhere(unsaid)[0].tolist()
         warn(
             f"The exposure of output {names[d]!r} is missing in row {row}, and of {unsaid.sum()} "
             "values in all: as it is not known for how long they were seen, they are left out. "
             "Fill in 1 where an output was seen throughout."
         )
-        lower, upper = _open_ends(unsaid, lower, upper)
-    return Bounds(lower, upper, names, flat, np.where(unknown, 1.0, shares))
+        lower, upper = open_ends(unsaid, lower, upper)
+    return lower, upper, names, flat, np.where(unknown, 1.0, shares)
 
 
 def _read_exposure(given: Any, seen: Seen) -> Cells:
@@ -220,7 +212,7 @@ def _read_exposure(given: Any, seen: Seen) -> Cells:
         for name, text in given.items():
             if isinstance(text, str) and text == UNKNOWN not in table:
                 given[name] = np.nan
-            elif isinstance(text, str) and table and name in seen.names:
+            elif isinstance(text, str) and name in seen.names:
                 d = seen.names.index(name)
                 given[name], period[d], rest[d] = share_term(text, table)
     read = spread(given, seen, "Exposure")

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
+# Letters of a name that are shown in a message at most.
 LONGEST_NAME = 80
-"""Letters of a name that are shown in a message at most."""
 
+# Names that are listed in a message at most.
 MOST_NAMES = 20
-"""Names that are listed in a message at most."""
 
 
 @dataclass(eq=False, repr=False)

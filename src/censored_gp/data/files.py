@@ -24,8 +24,8 @@ from pyarrow import csv as arrow_csv
 from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as
 from censored_gp.data.tables import Table, read_table
 
+# Words that stand for a missing value in a CSV file.
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "<NA>", "NaT"]
-"""Words that stand for a missing value in a CSV file."""
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 

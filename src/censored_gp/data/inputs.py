@@ -25,18 +25,18 @@ from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, rea
 if TYPE_CHECKING:
     from censored_gp.data.tables import Column
 
+# More than these are names or free text, from which nothing can be learned about new rows.
 MOST_CATEGORIES = 50
-"""More than these are names or free text, from which nothing can be learned about new rows."""
 
+# Phases closer than this fraction of the period are one and the same: far above rounding error,
+# far below anything a kernel can tell apart.
 PHASE_TOLERANCE = 1e-9
-"""Phases closer than this fraction of the period are one and the same: far above rounding error,
-far below anything a kernel can tell apart."""
 
+# Digits of a number that was shifted by the training mean and back: the rest is rounding.
 DIGITS = 12
-"""Digits of a number that was shifted by the training mean and back: the rest is rounding."""
 
+# Squares of numbers up to this, and of their differences, are finite; of its inverse, not 0.
 LARGEST = 1e150
-"""Squares of numbers up to this, and of their differences, are finite; of its inverse, not 0."""
 
 FINITE = "There must be finite numbers. "
 

@@ -27,12 +27,12 @@ from censored_gp.data.time import is_holiday, occurrence, to_utc
 
 Whole = Int[np.ndarray, " K"]
 
+# Fields of a layout that say how far an output was seen.
 GIVEN = ("censored", "capacity", "lower", "upper", "exposure", "side")
-"""Fields of a layout that say how far an output was seen."""
 
 
+# The name of the input that tells holidays.
 HOLIDAY = "holiday"
-"""The name of the input that tells holidays."""
 
 
 @dataclass(frozen=True)

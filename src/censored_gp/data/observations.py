@@ -27,6 +27,7 @@ from jaxtyping import Bool, Float, Int
 from censored_gp.data.bounds import (
     Cells,
     check_flags,
+    open_ends,
     read_bounds,
     read_only,
     read_values,
@@ -39,6 +40,7 @@ from censored_gp.data.errors import DataError, listed, refuse
 if TYPE_CHECKING:
     from censored_gp.likelihoods.support import Support
 
+# What may be known of a cell, in words and in the order in which it is told.
 KINDS = {
     "exact": "exact",
     "right": "at least a bound (right-censored)",
@@ -47,25 +49,24 @@ KINDS = {
     "partial": "seen for a part of the period",
     "missing": "missing",
 }
-"""What may be known of a cell, in words and in the order in which it is told."""
 
+# The mean of all periods counts for this share of one, beside what was seen of a period.
 PRIOR_SHARE = 0.2
-"""The mean of all periods counts for this share of one, beside what was seen of a period."""
 
+# How far from a whole number of steps a value may be.
 WHOLE = 1e-6
-"""How far from a whole number of steps a value may be."""
 
+# Fewer values do not show in which steps they were recorded: by chance all of them are even.
 FEWEST = 10
-"""Fewer values do not show in which steps they were recorded: by chance all of them are even."""
 
+# Steps below this part of the interquartile range make no difference and are not looked for.
 FINEST = 0.01
-"""Steps below this part of the interquartile range make no difference and are not looked for."""
 
+# Steps above this part of the interquartile range matter to exact values.
 COARSE = 0.125
-"""Steps above this part of the interquartile range matter to exact values."""
 
+# So do steps where more than this share of the values is one and the same.
 ATOM = 0.25
-"""So do steps where more than this share of the values is one and the same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,10 +137,7 @@ class Observations:
             exposure = np.broadcast_to(exposure, lower.shape)
             said = "got {:g}. There must be shares of the period, from 0 to 1, NaN if unknown."
             refuse((exposure < 0) | (exposure > 1), names, "Exposure of output", said, exposure)
-            lower, upper = (
-                np.where(exposure == 0, end, bound)
-                for end, bound in ((-np.inf, lower), (np.inf, upper))
-            )
+            lower, upper = open_ends(exposure == 0, lower, upper)
             missing = np.isneginf(lower) & np.isposinf(upper)
             exposure = np.where(missing & (exposure != 0), 1.0, exposure)
             bad, said = np.isnan(exposure) & (lower < upper), "got lower {:g} and upper {:g}."
@@ -149,10 +147,9 @@ class Observations:
         step = np.broadcast_to(np.asarray(self.step, dtype=np.float64), number)
         bad = (step < 0) | np.isinf(step)
         refuse(bad[None], names, "Step of output", "got {:g}. It must be 0 or more.", step)
-        values = {"lower": read_only(lower), "upper": read_only(upper), "exposure": exposure}
-        values["step"] = step
-        for name, value in (values | {"names": names, "flat": flat}).items():
-            object.__setattr__(self, name, value)
+        # Of a frozen class fields are set so.
+        vars(self).update(lower=read_only(lower), upper=read_only(upper), names=names, flat=flat)
+        vars(self).update(exposure=exposure, step=step)
 
     @classmethod
     def exact(cls, y: Any, *, exposure: Any = None) -> Observations:
@@ -295,29 +292,23 @@ class Observations:
         Observations: 2 rows of 1 output
           y: 1 exact, 1 at most a bound (left-censored); in steps of 1
         """
-        given = dict(zip(self.names, self.step, strict=True))
+        steps: dict[Any, Any] = dict(zip(self.names, self.step, strict=True))
         if isinstance(step, Mapping):
-            if unknown := [name for name in step if str(name) not in given]:
-                said = f"got {unknown[0]!r}, which is not an output. The outputs are "
-                raise DataError(f"{said}{listed(self.names)}.", argument="rounded")
-            given |= {str(name): each for name, each in step.items()}
+            steps |= {str(name): each for name, each in step.items()}
         elif isinstance(step, Sequence | np.ndarray) and not isinstance(step, str):
-            if len(step) != len(given):
-                said = f"must be one number, or one for each output, got {step!r}."
-                raise DataError(said, argument="rounded")
-            given = dict(zip(self.names, step, strict=True))
+            steps = dict(enumerate(step))
         else:
-            given = dict.fromkeys(self.names, step)
-        found = []
-        for each in given.values():
+            steps = dict.fromkeys(self.names, step)
+        if len(steps) != len(self.names):
+            said = f"must be one number, or one for each of {listed(self.names)}, got {step!r}."
+            raise DataError(said, argument="rounded")
+        for name, each in steps.items():
             if each is None or each is True or each == "auto":
-                found.append(np.nan)
-            elif isinstance(each, int | float | np.number | np.bool_) and not each < 0:
-                found.append(float(each))
-            else:
+                steps[name] = np.nan
+            elif not isinstance(each, int | float | np.number | np.bool_) or each < 0:
                 said = f'must be a number, 0 (not rounded) or more, or "auto", got {each!r}.'
                 raise DataError(said, argument="rounded")
-        return dataclasses.replace(self, step=np.array(found))
+        return dataclasses.replace(self, step=np.array([*steps.values()], dtype=float))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -456,10 +447,9 @@ class Observations:
         >>> Observations([[1.0, 2.0]], [[1.0, 2.0]], ("a", "b")).outputs([1]).names
         ('b',)
         """
-        names = tuple(self.names[place] for place in places)
-        cells = (c[:, list(places)] for c in (self.lower, self.upper, self.exposure))
-        lower, upper, exposure = cells
-        return Observations(lower, upper, names, exposure=exposure, step=self.step[list(places)])
+        names, some = tuple(self.names[d] for d in places), list(places)
+        lower, upper, exposure = (c[:, some] for c in (self.lower, self.upper, self.exposure))
+        return Observations(lower, upper, names, exposure=exposure, step=self.step[some])
 
     def summary(self) -> str:
         """What is known, in words, output by output.
@@ -468,26 +458,13 @@ class Observations:
         3 rows of 1 output
           y: 1 exact, 2 at least a bound (right-censored)
         """
-        number, outputs = self.shape
-        counts = self.counts()
+        (number, outputs), counts = self.shape, self.counts()
         lines = [f"{number} rows of {outputs} output{'s' if outputs > 1 else ''}"]
         for d, name in enumerate(self.names):
             known = [f"{counts[k][d]} {words}" for k, words in KINDS.items() if counts[k][d]]
             told = f"; in steps of {self.step[d]:g}" if self.step[d] > 0 else ""
             lines.append(f"  {name}: {', '.join(known) or 'no rows'}{told}")
         return "\n".join(lines)
-
-    def require_observed(self) -> None:
-        """Refuse an output of which nothing at all is known.
-
-        >>> Observations.exact([[3, None], [5, None]]).require_observed()
-        Traceback (most recent call last):
-        censored_gp.data.errors.DataError: Output 'y1': got no observed row among 2. ...
-        """
-        empty = [self.names[d] for d in np.flatnonzero(np.all(self.is_missing, axis=0))]
-        if empty:
-            said = f"got no observed row among {len(self)}. Drop the output or add a row."
-            raise DataError(said, "Output", ", ".join(empty))
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -566,14 +543,13 @@ def within_steps(observations: Observations, supports: Sequence[Support]) -> Obs
     """
     if not observations.step.any():
         return observations
-    exact, ends = observations.is_exact, (observations.lower, observations.upper)
-    possible = [s.contains(values) for s, values in zip(supports, ends[0].T, strict=True)]
-    kept = (ends[0] == ends[1]) & np.stack(possible, axis=1)
-    lowest = np.min(np.where(exact, ends[0], np.inf), axis=0)
-    half, beyond = observations.step / 2, (ends[0] < ends[1]) & (ends[1] == lowest)
-    below, above = (np.where(_on_grid(end, observations.step) & ~kept, half, 0.0) for end in ends)
-    lower, upper = ends[0] - below, ends[1] + np.where(beyond, -above, above)
-    return dataclasses.replace(observations, lower=lower, upper=upper)
+    lower, upper, step = observations.lower, observations.upper, observations.step
+    possible = [s.contains(values) for s, values in zip(supports, lower.T, strict=True)]
+    kept = (lower == upper) & np.stack(possible, axis=1)
+    lowest = np.min(np.where(observations.is_exact, lower, np.inf), axis=0)
+    below, above = (np.where(_on_grid(end, step) & ~kept, step / 2, 0) for end in (lower, upper))
+    above = np.where((lower < upper) & (upper == lowest), -above, above)
+    return dataclasses.replace(observations, lower=lower - below, upper=upper + above)
 
 
 def widen_exact(observations: Observations) -> Observations:

@@ -17,16 +17,16 @@ from jaxtyping import Shaped
 
 from censored_gp.data.errors import warn
 
+# The environment variable that sets how much memory arrays over the rows may take.
 BUDGET_VARIABLE = "CENSORED_GP_MEMORY_GB"
-"""The environment variable that sets how much memory arrays over the rows may take."""
+# Without it they may take this share of the memory that was available at the first of them.
 SHARE = 0.6
-"""Without it they may take this share of the memory that was available at the first of them."""
+# Memory of a fit for each row and output, more or less: bounds, cells and sites.
 BYTES_A_CELL = 130
-"""Memory of a fit for each row and output, more or less: bounds, cells and sites."""
+# The share of it that sites take, which may be files.
 SITES_SHARE = 0.5
-"""The share of it that sites take, which may be files."""
+# Arrays of fewer bytes always live in memory.
 LARGE = 2**24
-"""Arrays of fewer bytes always live in memory."""
 
 
 class Storage:

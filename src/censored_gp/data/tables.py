@@ -27,18 +27,18 @@ from narwhals.exceptions import DuplicateError
 from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, reads_as, refuse, warn
 from censored_gp.data.time import resolve_repeated, skipped, wall_clock, zone_name, zone_rules
 
+# Flags in text, in lower case.
 FLAG_WORDS = {
     **dict.fromkeys(("1", "1.0", "1,0", "true", "t", "yes", "y"), 1.0),
     **dict.fromkeys(("0", "0.0", "0,0", "false", "f", "no", "n"), 0.0),
     **dict.fromkeys(("-1", "-1.0", "-1,0"), -1.0),
 }
-"""Flags in text, in lower case."""
 
+# A day without separators, of a year from 1800 to 2199.
 DAY = re.compile(r"(18|19|20|21)\d{2}[01]\d[0-3]\d")
-"""A day without separators, of a year from 1800 to 2199."""
 
+# A number whose commas may separate thousands.
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
-"""A number whose commas may separate thousands."""
 
 ISO_TIMES = (
     "There must be ISO 8601 times that exist, such as 2024-06-03 or 2024-06-03T14:30, with or "
@@ -49,16 +49,16 @@ OTHER_TIMES = (
     "first) on the command line, pandas.to_datetime(..., format=...) in Python."
 )
 
+# Kinds of objects that a column may hold, the narrower first.
 KINDS = {
     "text": str | bytes,
     "numbers": bool | int | float | decimal.Decimal | np.number | np.bool_,
     "times": datetime.datetime | np.datetime64,
     "days": datetime.date,
 }
-"""Kinds of objects that a column may hold, the narrower first."""
 
+# What pyarrow calls an index of pandas that has no name.
 UNNAMED_INDEX = "__index_level_0__"
-"""What pyarrow calls an index of pandas that has no name."""
 
 Numbers = Float[np.ndarray, " N"]
 ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
@@ -225,13 +225,15 @@ class Table:
         distinct[:] = [word.strip() if isinstance(word, str) else word for word in words]
         return distinct[encoded.indices.to_numpy()]
 
+    def _holding(self, columns: Mapping[str, Any]) -> Table:
+        """Return a table of these columns; the metadata say which are the index of pandas."""
+        arrow = pa.table(columns).replace_schema_metadata(self.arrow.schema.metadata)
+        return replace(self, arrow=arrow)
+
     def select(self, names: Iterable[Any]) -> Table:
         """Return some of the columns, and the index, in memory."""
         keys = dict.fromkeys([*map(self._key, names), *self.index])
-        if self.stored:
-            held = pa.table({key: self.array(key, "Column") for key in keys})
-            return replace(self, arrow=held, stored=())
-        return replace(self, arrow=self.arrow.select(list(keys)))
+        return replace(self._holding({k: self.array(k, "Column") for k in keys}), stored=())
 
     def take(self, rows: Int[np.ndarray, " K"]) -> Table:
         """Return some of the rows."""
@@ -239,9 +241,8 @@ class Table:
         taken = self.arrow.take(rows) if self.arrow.num_columns else self.arrow
         unread = [name for name in self.stored if name not in taken.column_names]
         if unread:
-            own = {name: taken[name] for name in taken.column_names}
-            read = self.file.read_parquet(unread, rows)
-            taken = pa.table({name: read[name] for name in unread} | own)
+            read, held = self.file.read_parquet(unread, rows), taken.column_names
+            taken = pa.table([*read.columns, *taken.columns], names=[*read.column_names, *held])
         return replace(self, arrow=taken, file_rows=of_file, stored=())
 
     def rows(self, rows: slice) -> Table:
@@ -261,8 +262,7 @@ class Table:
     def with_column(self, name: Any, values: Any) -> Table:
         """Return the table with a column added, or exchanged."""
         held = {key: self.arrow[key] for key in self.arrow.column_names}
-        arrow = pa.table(held | {self._key(name): to_arrow(values)})
-        return replace(self, arrow=arrow.replace_schema_metadata(self.arrow.schema.metadata))
+        return self._holding(held | {self._key(name): to_arrow(values)})
 
     def with_times(self, name: Any, zone: str | None = None, by: Any = None) -> Table:
         """Return the table with a column of times in place of text, in a zone if one is given.
@@ -293,10 +293,10 @@ class Table:
         """Return an error about a row as one about a line of the file, if there is a file."""
         if self.file is None or error.file is not None:
             return error
-        row = error.row
-        if row is not None and self.file_rows is not None:
-            row = int(self.file_rows[row])
-        return error.at(file=self.file.name, line=None if row is None else self.file.line(row))
+        if (row := error.row) is None:
+            return error.at(file=self.file.name)
+        row = row if self.file_rows is None else int(self.file_rows[row])
+        return error.at(file=self.file.name, line=self.file.line(row))
 
     def native(self) -> Any:
         """Return the table as what it came from."""
@@ -718,17 +718,33 @@ def times_like(
     return aware_times(wall if zone is None else instant, zone, unit)
 
 
-def interval_suffixes(outputs: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
-    """Return what the names of the columns of intervals end in, so that none is there already.
+def with_intervals(keys: Mapping[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns: keys, and the value, lower and upper end of each output side by side.
 
-    >>> interval_suffixes(["a", "b"], ["time"]), interval_suffixes(["a", "a_low"], ["time"])
-    (('_low', '_high'), ('_interval_low', '_interval_high'))
+    >>> with_intervals({"t": [1]}, {"a": ([2.0], [1.5], [2.5])})
+    {'t': [1], 'a': [2.0], 'a_low': [1.5], 'a_high': [2.5]}
     """
-    taken = {*outputs, *others}
-    for ends in (("_low", "_high"), ("_interval_low", "_interval_high")):
-        if not any(f"{name}{end}" in taken for name in outputs for end in ends):
-            return ends
+    taken = {*keys, *answers}
+    for ends in (("", "_low", "_high"), ("", "_interval_low", "_interval_high")):
+        if taken.isdisjoint(f"{name}{end}" for name in answers for end in ends[1:]):
+            return dict(keys) | {
+                f"{name}{end}": cells
+                for name, each in answers.items()
+                for end, cells in zip(ends, each, strict=True)
+            }
     raise DataError(f"must not all end in _low or _high, got {listed(taken)}.", argument="outputs")
+
+
+def as_arrow(data: Any) -> pa.Table:
+    """Return a table of any kind, or a list of rows, as a pyarrow table without an index.
+
+    >>> as_arrow([{"a": 1}, {"a": 2}]).equals(as_arrow({"a": [1, 2]}))
+    True
+    """
+    if isinstance(data, list):
+        return pa.Table.from_pylist(data)
+    table = read_table(data)
+    return table.arrow.select(table.names)
 
 
 class ResultTable(list[dict[str, Any]]):

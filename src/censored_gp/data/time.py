@@ -20,16 +20,16 @@ from censored_gp.data.inputs import spacing
 
 Times = Shaped[np.ndarray, " N"]
 
+# Hours of each unit of a duration.
 HOURS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
-"""Hours of each unit of a duration."""
 
 DAY, WEEK = 86_400, 604_800
 
+# Time stamps that a forecast may have at most.
 MOST_AHEAD = 100_000
-"""Time stamps that a forecast may have at most."""
 
+# How zones with a fixed offset from UTC are named.
 OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})(?::?\d{2})?|pytz.FixedOffset\((-?\d+)\)")
-"""How zones with a fixed offset from UTC are named."""
 
 YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
 
@@ -51,6 +51,8 @@ def weekday(times: Times) -> Int[np.ndarray, " N"]:
     return (np.asarray(times).astype("datetime64[D]").astype(np.int64) + 3) % 7
 
 
+# Calendar parts of times: the part of each, and the labels that it numbers (None: the parts
+# themselves).
 CALENDAR: dict[str, Callable[[Times], tuple[Any, Any]]] = {
     "hour": lambda times: (
         (times - times.astype("datetime64[D]")).astype("timedelta64[h]").astype(int),
@@ -60,8 +62,6 @@ CALENDAR: dict[str, Callable[[Times], tuple[Any, Any]]] = {
     "date": lambda times: (times.astype("datetime64[D]"), None),
     "month": lambda times: (np.datetime_as_string(times, unit="M"), None),
 }
-"""Calendar parts of times: the part of each, and the labels that it numbers (None: the parts
-themselves)."""
 
 
 def is_holiday(times: Times, country: str) -> Float[np.ndarray, " N"]:

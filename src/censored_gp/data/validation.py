@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.data.bounds import Cells, read_bounds, read_only, read_values
+from censored_gp.data.bounds import Cells, open_ends, read_bounds, read_only, read_values
 from censored_gp.data.errors import DataError, listed, refuse, warn
 from censored_gp.data.inputs import Columns, distinct, refuse_extreme
 from censored_gp.data.observations import Observations
@@ -91,7 +91,9 @@ def within_support(observations: Observations, likelihoods: Likelihoods) -> Obse
     _require_exposable(observations, likelihoods)
     _require_possible(observations, likelihoods)
     seen = to_support(observations, likelihoods)
-    seen.require_observed()
+    if empty := [seen.names[d] for d in np.flatnonzero(np.all(seen.is_missing, axis=0))]:
+        said = f"got no observed row among {len(seen)}. Drop the output or add a row."
+        raise DataError(said, "Output", ", ".join(empty))
     return seen
 
 
@@ -126,37 +128,37 @@ def ignore_censoring(observations: Observations, likelihoods: Likelihoods) -> Ob
     first; between two counts it is the lower of the middle ones. A bound where no value can be (a
     concentration of at least 0) is missing.
     """
-    plain = dataclasses.replace(observations, exposure=np.ones((1, 1)))
-    _require_possible(plain, likelihoods)
+    plain = dataclasses.replace(observations, exposure=1.0)
     supports = [likelihood.support for likelihood in likelihoods]
-    lower, upper = _round_inward(plain, likelihoods)
+    lower, upper = _require_possible(plain, likelihoods)
     lower = np.where(plain.is_interval, np.maximum(lower, [s.lower for s in supports]), lower)
     upper = np.where(plain.is_interval, np.minimum(upper, [s.upper for s in supports]), upper)
     values = dataclasses.replace(plain, lower=lower, upper=upper).values()
     for d, support in enumerate(supports):
         column = np.floor(values[:, d]) if support.discrete else values[:, d]
         values[:, d] = np.where(support.contains(column), column, np.nan)
-    lower, upper = (np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf))
+    lower, upper = open_ends(np.isnan(values), values, values)
     return dataclasses.replace(plain, lower=lower, upper=upper)
 
 
-def _require_possible(observations: Observations, likelihoods: Likelihoods) -> None:
-    """Refuse exact values and intervals that a family cannot produce."""
-    lower, upper = observations.lower, observations.upper
-    bounds = zip(likelihoods, *(b.T for b in _round_inward(observations, likelihoods)), strict=True)
-    empty = np.stack([f.support.is_empty(low, high) for f, low, high in bounds], axis=1)
+def _require_possible(observations: Observations, likelihoods: Likelihoods) -> tuple[Cells, Cells]:
+    """Refuse values and intervals that a family cannot produce; return bounds rounded inward."""
+    lower, upper, names = observations.lower, observations.upper, observations.names
+    inward = _round_inward(observations, likelihoods)
     for end in (lower, upper):
-        refuse_extreme(end, observations.names, "Output")
-    contains = [f.support.contains(lower[:, d]) for d, f in enumerate(likelihoods)]
-    impossible = (lower == upper) & ~np.stack(contains, axis=1)
+        refuse_extreme(end, names, "Output")
+    cells = zip(likelihoods, lower.T, *(end.T for end in inward), strict=True)
+    found = [(f.support.contains(v), f.support.is_empty(low, high)) for f, v, low, high in cells]
+    contains, empty = np.stack(found, axis=2)
+    impossible = (lower == upper) & ~contains
     accepts = [f"{type(f).__name__} accepts {f.support.describe()}." for f in likelihoods]
-    names = observations.names
     hint = "Correct the value, make it NaN if it is not known, or choose another likelihood."
     if any(not f.support.discrete and f.support.lower == 0.0 for f in likelihoods):
         hint += " If it was rounded, give the step: rounded=..."
     refuse(impossible, names, "Output", "got {:g}. {}", lower, accepts, hint=hint)
     said = "got from {:g} to {:g}, where no such value lies. {}"
     refuse(empty, names, "Output", said, lower, upper, accepts, hint=hint)
+    return inward
 
 
 def _require_exposable(observations: Observations, likelihoods: Likelihoods) -> None:

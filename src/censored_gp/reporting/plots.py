@@ -5,16 +5,15 @@ Each function draws on the axes it is given, or on new ones, and returns them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from censored_gp.data.errors import listed
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import ResultTable
+from censored_gp.data.tables import as_arrow
 from censored_gp.data.time import WEEKDAYS, weekday
 from censored_gp.estimator.summary import kernel_labels, longest_lengthscale, varying_prior
 from censored_gp.kernels.base import Kernel
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
 # After Okabe and Ito's palette for the colour-blind. Censored cells differ in shape as well.
+# Colours by what they stand for.
 COLOURS = {
     "prediction": "#0072b2",
     "other": "#d55e00",
@@ -34,19 +34,18 @@ COLOURS = {
     "censored": "#d98200",
     "truth": "#000000",
 }
-"""Colours by what they stand for."""
+# A component is drawn at this many points.
 POINTS = 240
-"""A component is drawn at this many points."""
+# Over time it has at least this many points per lengthscale, up to a maximum.
 POINTS_PER_LENGTHSCALE, MOST_POINTS = 4, 20 * POINTS
-"""Over time it has at least this many points per lengthscale, up to a maximum."""
 DAYS = [day[:3] for day in WEEKDAYS]
 # Axis label and ticks of common cycles, by their hours.
 CYCLES = {
     24.0: ("hour of the day", (range(0, 25, 6),)),
     168.0: ("day of the week", (range(12, 168, 24), DAYS)),
 }
+# Levels at which the coverage of intervals is computed.
 LEVELS = tuple((np.arange(1, 20) / 20).tolist())
-"""Levels at which the coverage of intervals is computed."""
 
 
 # ---- axes ----
@@ -137,19 +136,6 @@ def output_position(names: Sequence[str], output: Any) -> int:
         f"`output` must be one of {listed(names)} or a position from 0 to {len(names) - 1}, "
         f"got {output!r}."
     )
-
-
-def records(table: Any) -> list[dict[str, Any]]:
-    """Return the rows of a result table: a list of rows, a dict of columns, or a data frame.
-
-    >>> records({"a": np.array([1, 2])})
-    [{'a': 1}, {'a': 2}]
-    """
-    if isinstance(table, list):
-        return table
-    if isinstance(table, Mapping):
-        return ResultTable.of({str(name): values for name, values in table.items()})
-    return nw.from_native(table, eager_only=True).rows(named=True)
 
 
 # ---- outputs ----
@@ -504,20 +490,19 @@ def plot_lost_demand(
     1
     """
     ax, what = new_axes(ax), "share" if share else "lost"
-    rows = records(model.lost_demand(by=by, probability=probability, random_state=random_state))
+    settings = {"probability": probability, "random_state": random_state}
+    table = as_arrow(model.lost_demand(by=by, **settings))
     # The first column has the groups, under a name that may be the user's.
-    labels = [str(next(iter(row.values()))) for row in rows]
-    mean, low, high = np.array(
-        [[row[what + end] for row in rows] for end in ("", "_low", "_high")], dtype=float
-    )
-    ax.bar(np.arange(len(rows)), mean, color=COLOURS["censored"], alpha=0.85, label="lost")
+    labels = [str(label)[: 3 if by == "weekday" else None] for label in table[0].to_pylist()]
+    mean, low, high = (np.asarray(table[what + end]) for end in ("", "_low", "_high"))
+    places = np.arange(len(labels))
+    ax.bar(places, mean, color=COLOURS["censored"], alpha=0.85, label="lost")
     # The mean of a skewed distribution may lie outside its interval.
     ends = np.maximum([mean - low, high - mean], 0.0)
     bars = {"color": COLOURS["truth"], "elinewidth": 1.2, "capsize": 2.5, "fmt": "none"}
-    ax.errorbar(np.arange(len(rows)), mean, ends, label=f"{probability:.0%} interval", **bars)
-    step = -(-len(labels) // 12)
-    shown = [label[:3] if by == "weekday" else label for label in labels[::step]]
-    ax.set_xticks(range(0, len(rows), step), shown)
+    ax.errorbar(places, mean, ends, label=f"{probability:.0%} interval", **bars)
+    some = slice(None, None, -(-len(labels) // 12))
+    ax.set_xticks(places[some], labels[some])
     if share:
         ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(xlabel=by, ylabel="share of demand lost" if share else "demand lost")
@@ -557,7 +542,7 @@ def plot_pit(
     edges, heights = np.arange(bins) / bins, pit_histogram(pit, bins)
     ax.bar(edges, heights, width=0.94 / bins, align="edge", color=COLOURS["prediction"])
     ax.axhline(1.0, color=COLOURS["truth"], linewidth=1.0)
-    for end in chance_limits(bins, known_cells(pit)):
+    for end in chance_limits(pit, bins):
         ax.axhline(end, color=COLOURS["truth"], linewidth=0.8, linestyle="--")
     ax.set(xlim=(0, 1), xlabel="probability integral transform (PIT)", ylabel="density")
     return ax
@@ -581,7 +566,7 @@ def plot_coverage(
     """
     ax, pit = new_axes(ax), _pit(diagnosis, output)
     levels = np.array(LEVELS)
-    chance = 1.96 * np.sqrt(levels * (1 - levels) / max(1, known_cells(pit)))
+    chance = 1.96 * np.sqrt(levels * (1 - levels) / _known_cells(pit))
     band = (levels, levels - chance, levels + chance)
     ax.fill_between(*band, color=COLOURS["exact"], alpha=0.2, linewidth=0, label="by chance")
     ax.plot([0, 1], [0, 1], color=COLOURS["exact"], linewidth=1.0, label="nominal")
@@ -602,15 +587,15 @@ def _pit(diagnosis: Any, output: int | str | None) -> PIT:
     return PIT(pit.lower[:, [d]], pit.upper[:, [d]])
 
 
-def known_cells(pit: PIT) -> int:
-    """Return how many cells have a PIT: those that are not missing."""
-    return int(np.sum(~np.isnan(pit.lower)))
+def _known_cells(pit: PIT) -> int:
+    """Return how many cells have a PIT, those that are not missing; 1 if none has."""
+    return max(1, int(np.sum(~np.isnan(pit.lower))))
 
 
-def chance_limits(bins: int, cells: int) -> tuple[float, float]:
+def chance_limits(pit: PIT, bins: int) -> tuple[float, float]:
     """Return the limits between which 95 % of the bars of a calibrated model's PIT lie.
 
-    The number of `cells` in one of B bins is binomial: a bar has the variance (B - 1) / cells.
+    The number of cells in one of B bins is binomial: a bar has the variance (B - 1) / cells.
     """
-    chance = 1.96 * float(np.sqrt((bins - 1) / max(1, cells)))
+    chance = 1.96 * float(np.sqrt((bins - 1) / _known_cells(pit)))
     return max(0.0, 1.0 - chance), 1.0 + chance

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 import censored_gp
 from censored_gp.data.errors import listed
 from censored_gp.data.layout import inputs_table
+from censored_gp.data.tables import as_arrow
 from censored_gp.estimator.analysis.compare import compare
 from censored_gp.estimator.analysis.diagnose import censoring_cautions
 from censored_gp.estimator.persistence import replacing
@@ -33,20 +34,18 @@ from censored_gp.reporting.plots import (
     LEVELS,
     XAxis,
     chance_limits,
-    known_cells,
     predict_training,
-    records,
     training_axis,
 )
 
+# At most this many points are drawn of all outputs together, which bounds the size of the page.
 MOST_POINTS = 24_000
-"""At most this many points are drawn of all outputs together, which bounds the size of the page."""
+# Of each output at least this many points may be drawn, however many outputs there are.
 FEWEST_POINTS = 300
-"""Of each output at least this many points may be drawn, however many outputs there are."""
+# An output of which a larger share of cells is missing is listed among the problems.
 MOSTLY_MISSING = 0.5
-"""An output of which a larger share of cells is missing is listed among the problems."""
+# Kinds of cells; data of charts refer to them by position.
 CELL_KINDS = ("exact", "right", "left", "interval", "missing", "partial")
-"""Kinds of cells; data of charts refer to them by position."""
 ALL_OUTPUTS = "all outputs"
 
 
@@ -143,7 +142,7 @@ def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | Non
 
     def ask(*by: str) -> list[dict[str, Any]]:
         settings = {"probability": probability, "random_state": random_state}
-        rows = records(model.lost_demand(by=list(by) or None, **settings))
+        rows = as_arrow(model.lost_demand(by=list(by) or None, **settings)).to_pylist()
         # Columns of groups come first, under names that may be the user's.
         return [row | dict(zip(by, row.values(), strict=False)) for row in rows]
 
@@ -161,11 +160,11 @@ def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:
         return []
     names = list(MODELS) if wanted is True else [wanted] if isinstance(wanted, str) else wanted
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        return records(wanted)
+        return as_arrow(wanted).to_pylist()
     settings = {"engine": model.engine, "max_iterations": model.max_iterations}
     table = inputs_table(model.columns_, model.training_.inputs)
-    known, families = model.observations_, model.likelihood
-    return records(compare(table, known, models=names, likelihoods=families, settings=settings))
+    asked = {"models": names, "likelihoods": model.likelihood, "settings": settings}
+    return as_arrow(compare(table, model.observations_, **asked)).to_pylist()
 
 
 # ---- charts ----
@@ -205,7 +204,7 @@ def calibration_charts(pit: PIT) -> list[dict[str, Any]]:
     histogram = pit_histogram(pit)
     edges = rounded(np.arange(len(histogram) + 1) / len(histogram))
     bars = {"x": edges[:-1], "x2": edges[1:], "y": rounded(histogram)}
-    limits = chance_limits(len(histogram), known_cells(pit))
+    limits = chance_limits(pit, len(histogram))
     held = {"x": LEVELS, "y": rounded(pit_coverage(pit, LEVELS))}
     return [
         {"kind": "pit", "title": "Histogram of the PIT", "limits": limits, "data": bars},
@@ -389,7 +388,7 @@ def write_report(
     if diagnosis is None and folds:
         diagnosis = model.diagnose(folds=folds)
     cautions = () if diagnosis is None else diagnosis.warnings
-    methods = [] if diagnosis is None else records(diagnosis.rows)
+    methods = [] if diagnosis is None else as_arrow(diagnosis.rows).to_pylist()
     names, known, fitted = model.output_names_, model.observations_, model.posterior_.model
     counts = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in CELL_KINDS}
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""

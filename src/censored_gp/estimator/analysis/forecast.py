@@ -15,7 +15,7 @@ from censored_gp.data import time as clock
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_kind
 from censored_gp.data.layout import HOLIDAY, located
-from censored_gp.data.tables import Table, interval_suffixes, is_table, read_table
+from censored_gp.data.tables import Table, is_table, read_table, with_intervals
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.estimator.training import TrainingData
@@ -72,16 +72,13 @@ def _table(
 ) -> Any:
     """Return a forecast as a table: wide, or long if the training table was."""
     layout, columns = training.layout, {}
-    labels = list(map(str, training.labels))
-    parts = [[part[:, d] for part in cells] for d in range(len(labels))]
+    outputs = {str(name): [part[:, d] for part in cells] for d, name in enumerate(training.labels)}
     if layout is not None and layout.long:
-        wall, instants = (np.repeat(times, len(labels)) for times in (wall, instants))
-        columns[layout.by] = np.array(layout.outputs * len(cells[0]))
-        labels, parts = [str(layout.value)], [[part.reshape(-1) for part in cells]]
-    ends = ("", *interval_suffixes(labels, [name, *map(str, columns)]))
-    for label, each in zip(labels, parts, strict=True):
-        columns |= {f"{label}{end}": part for end, part in zip(ends, each, strict=True)}
-    table = training.table({name: training.timestamps(wall, instants), **columns})
+        wall, instants = (np.repeat(times, len(outputs)) for times in (wall, instants))
+        columns[str(layout.by)] = np.array(layout.outputs * len(cells[0]))
+        outputs = {str(layout.value): [part.reshape(-1) for part in cells]}
+    keys = {name: training.timestamps(wall, instants), **columns}
+    table = training.table(with_intervals(keys, outputs))
     index = None if training.rows is None else training.rows.index
     if layout is None or index is None or layout.backend != "pandas" or layout.time in index.names:
         return table
