@@ -54,24 +54,24 @@ def test_one_output_at_its_limit_is_integrated_out(level: float) -> None:
     records = Records(np.array([[0.5, 1.2]]), np.array([[True, False]]), np.array([[False, True]]))
     mean, scale = np.array([[level, 0.4]]), np.array([[0.8, 0.6]])
     shares = np.array([[0.0, 0.7], [0.3, 0.0]])
-    found = own_demand(records, mean, scale**2, shares)
+    own, doubt, slope = own_demand(records, mean, scale**2, shares)
     first, second, mass = evidence(records, mean, scale, 0.7)
     expected = first / mass
     variance = second / mass - expected**2
-    np.testing.assert_allclose(found.mean[0], [expected, 1.2 - 0.7 * (expected - 0.5)], atol=1e-3)
-    np.testing.assert_allclose(found.variance[0], [variance, 0.49 * variance], rtol=1e-2)
+    np.testing.assert_allclose(own[0], [expected, 1.2 - 0.7 * (expected - 0.5)], atol=1e-3)
+    np.testing.assert_allclose(doubt[0], [variance, 0.49 * variance], rtol=1e-2)
     step = 1e-4
     near = [np.log(evidence(records, mean, scale, 0.7 + sign * step)[2]) for sign in (1, -1)]
-    np.testing.assert_allclose(found.slope[0, 1], (near[0] - near[1]) / (2 * step), rtol=2e-3)
+    np.testing.assert_allclose(slope[0, 1], (near[0] - near[1]) / (2 * step), rtol=2e-3)
 
 
 def test_without_shares_own_demand_is_a_truncated_normal(world: tuple[np.ndarray, Records]) -> None:
     _, (value, full, below) = world
     mean, scale = np.full(value.shape, 0.2), 0.7
-    found = own_demand(Records(value, full, below), mean, mean * 0 + scale**2, 0 * SHARES)
+    own, doubt, _ = own_demand(Records(value, full, below), mean, mean * 0 + scale**2, 0 * SHARES)
     truncated = truncnorm((value - mean) / scale, np.inf, mean, scale)
-    np.testing.assert_allclose(found.mean, np.where(full, truncated.mean(), value), rtol=5e-4)
-    np.testing.assert_allclose(found.variance, np.where(full, truncated.var(), 0.0), rtol=5e-3)
+    np.testing.assert_allclose(own, np.where(full, truncated.mean(), value), rtol=5e-4)
+    np.testing.assert_allclose(doubt, np.where(full, truncated.var(), 0.0), rtol=5e-3)
 
 
 def test_draws_make_the_records_and_their_moments_agree(world: tuple[np.ndarray, Records]) -> None:
@@ -80,11 +80,11 @@ def test_draws_make_the_records_and_their_moments_agree(world: tuple[np.ndarray,
     drawn = draw_own_demand(np.random.default_rng(1), records, mean, mean + 1.0, SHARES)
     again = recorded(drawn, np.where(records.full, records.value, np.inf), SHARES).value
     np.testing.assert_allclose(again, np.broadcast_to(records.value, again.shape), atol=1e-9)
-    found = own_demand(records, mean[0], mean[0] + 1.0, SHARES)
+    found, *_ = own_demand(records, mean[0], mean[0] + 1.0, SHARES)
     one = records.full.sum(axis=1) == 1
-    np.testing.assert_allclose(found.mean[one], drawn.mean(axis=0)[one], atol=0.15)
+    np.testing.assert_allclose(found[one], drawn.mean(axis=0)[one], atol=0.15)
     # Several outputs at their limits are independent to the deterministic sweeps.
-    np.testing.assert_allclose(found.mean, drawn.mean(axis=0), atol=0.35)
+    np.testing.assert_allclose(found, drawn.mean(axis=0), atol=0.35)
 
 
 def test_what_was_served_elsewhere_is_not_lost(world: tuple[np.ndarray, Records]) -> None:
@@ -98,11 +98,11 @@ def test_a_missing_record_says_nothing_and_serves_nobody() -> None:
     nan, flags = float("nan"), [[1, 0, 0], [1, 0, 0]]
     records = Records.of(Observations.from_flags([[0.5, 1.2, nan], [0.5, nan, nan]], flags))
     mean = np.full((2, 3), 0.4)
-    found = own_demand(records, mean, mean, SHARES)
-    pair = own_demand(
+    found, *_ = own_demand(records, mean, mean, SHARES)
+    pair, *_ = own_demand(
         Records(*(p[:, :2] for p in records)), mean[:, :2], mean[:, :2], SHARES[:2, :2]
     )
-    np.testing.assert_allclose(found.mean[:, :2], pair.mean)
+    np.testing.assert_allclose(found[:, :2], pair)
     own = np.array([[1.5, 0.6, 9.0], [1.5, 9.0, 9.0]])
     np.testing.assert_allclose(lost_of(records, own, SHARES)[:, 0], [0.4, 1.0])
 

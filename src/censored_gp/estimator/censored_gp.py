@@ -48,8 +48,8 @@ from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
 
 Cells = Float[np.ndarray, "N D"]
+# All rows of the training table.
 ALL = slice(None)
-"""All rows of the training table."""
 
 
 @dataclass(eq=False, repr=False)

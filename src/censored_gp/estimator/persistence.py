@@ -48,23 +48,21 @@ from censored_gp.model.model import Model, Units
 
 FORMAT = "censored-gp model"
 
+# The version of the format, raised when other releases could not read what is written.
 VERSION = 5
-"""The version of the format, raised when other releases could not read what is written."""
 
+# The key of the metadata of a safetensors file that our header is under.
 HEADER = "censored_gp"
-"""The key of the metadata of a safetensors file that our header is under."""
 
+# The key that tells the kind of an encoded value; plain dicts are never written.
 KIND = "$"
-"""The key that tells the kind of an encoded value; plain dicts are never written."""
 
-STALE = 3600
-"""A draft that nobody has written to for these seconds is left over."""
 
+# The classes that a fitted model consists of, beside kernels, likelihoods and links.
 RECORDS = (
     *(Columns, Layout, Rows, Observations, TrainingData, Model, Units, Nugget, Slopes, LMC),
     *(Inducing, Knots, Chain, DrawnPosterior, MixedPosterior, Posterior, Weights, Sites, FitResult),
 )
-"""The classes that a fitted model consists of, beside kernels, likelihoods and links."""
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
@@ -163,8 +161,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(target.parent))
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError):
-            # What a killed process has left behind; another may be writing at this moment.
-            if time.time() - left.stat().st_mtime > STALE:
+            # What a killed process left behind: another may have written to it in this hour.
+            if time.time() - left.stat().st_mtime > 3600:
                 left.unlink()
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:

@@ -22,8 +22,8 @@ from censored_gp.data.errors import did_you_mean
 from censored_gp.estimator import persistence
 from censored_gp.estimator.censored_gp import CensoredGP
 
+# The settings that a preset fixes, in the order of the table above.
 FIXED = ("heteroscedastic", "coupled", "use_censoring")
-"""The settings that a preset fixes, in the order of the table above."""
 
 
 class Preset(CensoredGP):
@@ -118,10 +118,10 @@ class HMOCGP(Preset):
     coupled = True
 
 
+# The six models by name.
 MODELS: dict[str, type[Preset]] = {
     kind.__name__: kind for kind in (NCGP, MONCGP, CGP, HCGP, MOCGP, HMOCGP)
 }
-"""The six models by name."""
 
 
 def paper_name(model: CensoredGP) -> str:

@@ -7,9 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-SECONDS = 5.0
-"""Without a terminal, a line is written after so many seconds at the earliest."""
-
 
 @contextlib.contextmanager
 def progress_bar(wanted: bool) -> Iterator[Callable[[str, int, int], None]]:
@@ -31,7 +28,7 @@ def progress_bar(wanted: bool) -> Iterator[Callable[[str, int, int], None]]:
         def tell(words: str, done: int, total: int) -> None:
             nonlocal last
             bar.update(task, description=words, completed=done, total=total)
-            if lines and (done == total or time.monotonic() - last >= SECONDS):
+            if lines and (done == total or time.monotonic() - last >= 5):
                 last = time.monotonic()
                 print(words, file=sys.stderr, flush=True)
 

@@ -17,6 +17,9 @@ from censored_gp.model.starting_values import ROLES
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
 
+# What the parameters of `CensoredGP` may be, as scikit-learn's estimators declare it.
+#
+# Likelihoods, kernels and substitution are checked when the outputs and inputs are known.
 CONSTRAINTS: dict[str, Any] = {
     "likelihood": "no_validation",
     "kernels": "no_validation",
@@ -34,21 +37,12 @@ CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "progress": ["boolean", callable],
 }
-"""What the parameters of `CensoredGP` may be, as scikit-learn's estimators declare it.
-
-Likelihoods, kernels and substitution are checked when the outputs and inputs are known."""
-
-BY_ROLE: dict[str, Any] = {"coupled": ["boolean"], "rank": [POSITIVE, None]}
-"""What parameters given as a dict may be for a role."""
-
-MAY_BE_ZERO = ("seed", "tolerance", "tolerance_per_cell", "warm_up", "warmup", "points")
-"""Settings of engines that need not be positive."""
 
 
 def check_settings(model: Any) -> Any:
     """Check the parameters of an estimator; return the settings of its engine."""
     model._validate_params()
-    for name, constraint in BY_ROLE.items():
+    for name, constraint in (("coupled", ["boolean"]), ("rank", [POSITIVE, None])):
         given = getattr(model, name)
         for role, values in given.items() if isinstance(given, Mapping) else ():
             if role not in ROLES:
@@ -104,7 +98,7 @@ def _build(kind: Any, chosen: dict[str, Any]) -> Any:
 
 
 def _constraint(name: str, default: Any) -> Any:
-    zero = name in MAY_BE_ZERO
+    zero = name in ("seed", "tolerance", "tolerance_per_cell", "warm_up", "warmup", "points")
     if isinstance(default, bool):
         return ["boolean"]
     if isinstance(default, int):

@@ -107,10 +107,6 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
     return lines
 
 
-PERIODS = {24.0: "daily", 168.0: "weekly", 8766.0: "yearly"}
-"""The names of common periods of time, by their hours."""
-
-
 def kernel_labels(kernels: Sequence[Kernel], columns: Columns) -> list[str]:
     """Return a short name of each kernel: daily, weekly, slow, fast, or the inputs it looks at.
 
@@ -140,7 +136,10 @@ def _kernel_label(kernel: Kernel, columns: Columns) -> str:
     if not columns.is_time[column]:
         name = columns.names[column]
         return name if period is None else f"{name}, every {period:g}"
-    return "slow" if period is None else PERIODS.get(float(period), f"every {period:g} hours")
+    if period is None:
+        return "slow"
+    names = {24.0: "daily", 168.0: "weekly", 8766.0: "yearly"}
+    return names.get(float(period), f"every {period:g} hours")
 
 
 def longest_lengthscale(kernel: Kernel) -> float:

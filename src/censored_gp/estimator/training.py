@@ -38,18 +38,16 @@ from censored_gp.model.starting_values import Design, design_for, freedom_of
 Matrix = Float[np.ndarray, "N C"]
 Times = Shaped[np.ndarray, " N"]
 
-WHOLE = 1.0 + 1e-9
-"""Shares sum to at most this."""
 
+# Keys of `substitution` by distances, and what they may be.
 BY_DISTANCE: dict[str, Any] = {
     "distances": "no_validation",
     "decay": [Interval(Real, 0, None, closed="neither")],
     "moving": [Interval(Real, 0, 1, closed="right")],
 }
-"""Keys of `substitution` by distances, and what they may be."""
 
+# The types that cells of inputs may have in an array of objects.
 READABLE = (str, bytes, Number, np.generic, datetime.date, datetime.timedelta)
-"""The types that cells of inputs may have in an array of objects."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,7 +292,9 @@ def read_substitution(model: Any, training: TrainingData) -> Plan | None:
         options = dict(given)
     matrix = _matrix_of_outputs(options.get("distances", given), names)
     if not options:
-        bad = np.any((matrix < 0) | (matrix > 0) & ~others, axis=1) | (matrix.sum(axis=1) > WHOLE)
+        bad = np.any((matrix < 0) | (matrix > 0) & ~others, axis=1) | (
+            matrix.sum(axis=1) > 1 + 1e-9
+        )
         if bad.any():
             i = int(np.argmax(bad))
             raise ValueError(

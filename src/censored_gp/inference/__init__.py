@@ -23,8 +23,8 @@ from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.compilation import heed_ctrl_c
 
+# The names of the engines that are built in.
 ENGINES = ("natural", "svi", "nuts")
-"""The names of the engines that are built in."""
 
 __all__ = ["ENGINES", "Engine", "FitResult", "Task", "find_engine", "infer"]
 

@@ -33,26 +33,18 @@ from censored_gp.kernels.base import Kernel
 from censored_gp.model.compilation import Inputs, blas_threads_for, bucket, compiled, pad
 from censored_gp.model.lmc import LMC, from_free, grams, in_blocks
 
+# Only this role may get a further kernel, as observations say too little of the others.
 ROLE = "mean"
-"""Only this role may get a further kernel, as observations say too little of the others."""
+# The evidence is computed for this many neighbouring rows.
 STRETCH = 384
-"""The evidence is computed for this many neighbouring rows."""
-RUNS = 4
-"""They are in up to this many runs, where a cycle is longer."""
+# Factors s on the noise among which the evidence is maximised.
 NOISE = (0.25, 0.5, 1.0, 2.0)
-"""Factors s on the noise among which the evidence is maximised."""
+# Variances a of the further kernel, relative to the total variance of an output.
 VARIANCES = (0.03, 0.1, 0.3)
-"""Variances a of the further kernel, relative to the total variance of an output."""
+# A further kernel must promise at least this gain in evidence (nats).
 LEAST_GAIN = 10.0
-"""A further kernel must promise at least this gain in evidence (nats)."""
-WORTH_GROWING = 2.0
-"""A further kernel must promise at least this gain (nats) for each coefficient that it adds."""
-MANY_INFORMATIVE = 0.5
-"""The rows in the middle are used if at least this share of them is informative."""
-LEAST_INFORMATIVE = 1e-3
-"""A cell is informative if its site's precision, relative to the median, is above this."""
+# Jitter on the diagonal, relative to the total variance of an output.
 JITTER = 1e-9
-"""Jitter on the diagonal, relative to the total variance of an output."""
 
 
 class Growth(NamedTuple):
@@ -87,7 +79,8 @@ def propose_kernel(
         ]
     gains = np.sum([gain for gain, _ in promises], axis=0)
     best = int(np.argmax(gains))
-    if not gains[best] >= max(LEAST_GAIN, WORTH_GROWING * np.size(lmc.mixing[0])):
+    # For each coefficient that is added, two nats at least.
+    if not gains[best] >= max(LEAST_GAIN, 2.0 * np.size(lmc.mixing[0])):
         return None
     variance = np.array([variances[best] for _, variances in promises])
     return Growth(spare[best], variance.reshape(prior.shape[:2]))
@@ -113,7 +106,7 @@ def _stretch(
     """Return neighbouring rows in the order of the kernel's columns.
 
     They are from the middle of all rows, or of the informative ones if few in the middle are. If a
-    cycle is longer, they are in up to `RUNS` runs that are one period apart: within one of them,
+    cycle is longer, they are in up to four runs that are one period apart: within one of them,
     any function could be the cycle's.
     """
     first = problem.inputs[:, kernel.columns[0]]
@@ -121,7 +114,7 @@ def _stretch(
     def middle_of(order: Int[np.ndarray, "N"]) -> Int[np.ndarray, "S"]:
         start = max(0, (len(order) - STRETCH) // 2)
         x = first[order]
-        runs = int(min(RUNS, (x[-1] - x[0]) // period)) if period > 0.0 else 1
+        runs = int(min(4, (x[-1] - x[0]) // period)) if period > 0.0 else 1
         if runs < 2 or x[min(start + STRETCH, len(x)) - 1] - x[start] > period:
             return order[start : start + STRETCH]
         size = STRETCH // runs
@@ -132,7 +125,7 @@ def _stretch(
     order = np.lexsort(problem.inputs[:, list(kernel.columns)].T[::-1])
     informative = np.any(precision > 0.0, axis=(0, 2))
     middle = middle_of(order)
-    if np.mean(informative[middle]) < MANY_INFORMATIVE:
+    if np.mean(informative[middle]) < 0.5:
         middle = middle_of(order[informative[order]])
     return middle
 
@@ -159,7 +152,7 @@ def promise(
     """Return the gain in evidence of each spare kernel for one output, and its best variance."""
     informative = precision > 0.0
     if informative.any():
-        informative = precision > LEAST_INFORMATIVE * np.median(precision[informative])
+        informative = precision > 1e-3 * np.median(precision[informative])
     if not informative.any():
         # Not zero, as the gradient in a coefficient of zero is zero.
         little = VARIANCES[0] * float(np.mean(np.diagonal(prior)))

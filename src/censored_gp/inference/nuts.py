@@ -38,21 +38,15 @@ except ImportError as absent:
         "engine='nuts' needs blackjax: install censored-gp[nuts], or use engine='natural'"
     ) from absent
 
+# Weights by role, and hyper-parameters; of all draws (chains, draws, B, W).
 Position = dict[str, Any]
-"""Weights by role, and hyper-parameters; of all draws (chains, draws, B, W)."""
+# The name of the hyper-parameters among the parts of a position.
 HYPER = "hyper-parameters"
-"""The name of the hyper-parameters among the parts of a position."""
 
 Tuning = dict[str, Any]
 
-WORST_R_HAT = 1.05
-"""Chains agree if the largest split R-hat is at most this."""
-MOST_DIVERGENT = 0.01
-"""Draws are trusted if at most this share of them diverged."""
+# A larger share of prior variance that inducing inputs leave out is worth a note.
 NOTABLE_SHARE = 1e-3
-"""A larger share of prior variance that inducing inputs leave out is worth a note."""
-LEAST_DEVIATION = 0.02
-"""Hyper-parameters are sampled in units of their deviation over design points, at least of this."""
 NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
 
 
@@ -284,7 +278,7 @@ def make_hyper(posterior: MixedPosterior) -> Hyper:
         {role: to_free(lmc) for role, lmc in priors.items()}
         for priors in (posterior.centre, posterior.model.priors, posterior.priors)
     )
-    spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), LEAST_DEVIATION), points)
+    spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), 0.02), points)
     return jax.tree.map(jnp.asarray, Hyper(mode, spread, start))
 
 
@@ -324,7 +318,7 @@ def _result(
         f"{chains} chain(s) of {number} draws: R-hat at most {r_hat:.3f}, effective "
         f"sample size at least {size:.0f}, {divergent} divergence(s)."
     )
-    sound = r_hat <= WORST_R_HAT and divergent <= MOST_DIVERGENT * draws.divergent.size
+    sound = r_hat <= 1.05 and divergent <= 0.01 * draws.divergent.size
     status = "interrupted" if not draws.finished else "converged" if sound else "out of iterations"
     message = {
         "converged": "The chains agree.",

@@ -36,23 +36,17 @@ from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.lmc import LMC, to_free
 from censored_gp.model.model import Latent, Model, choose_inducing
 
-PREDICTION_NODES = {0: 1, 1: 32, 2: 16, 3: 10}
-"""Nodes per parameter of a prediction, by how many vary: more than of the bound, as used once."""
 (PSTRF,) = get_lapack_funcs(("pstrf",), dtype=np.float64)
+# What the features leave out is drawn jointly over at most this many distinct inputs.
 MOST_JOINT = 2000
-"""What the features leave out is drawn jointly over at most this many distinct inputs."""
+# What the features leave out is not drawn below this share of the prior variance.
 NEGLIGIBLE = 1e-6
-"""What the features leave out is not drawn below this share of the prior variance."""
-PRIOR_JITTER = 1e-10
-"""Jitter of the Gram matrices, where the prior is drawn from."""
 
 Random = np.random.Generator
-Drawn = Mapping[str, Float[np.ndarray, "S B ..."]]
-"""S draws of the weights of each role."""
+# Latent values (S, N, O) by role at S nodes, and the weights of these.
 Nodes = tuple[Latent, Float[np.ndarray, "S"]]
-"""Latent values (S, N, O) by role at S nodes, and the weights of these."""
+# Means and variances (N, O) by role.
 LatentPair = tuple[Latent, Latent]
-"""Means and variances (N, O) by role."""
 
 
 class Posterior(eqx.Module):
@@ -82,7 +76,7 @@ class Posterior(eqx.Module):
         algorithm, lines 1 to 7: the latent functions have the covariance K of Eq. (5).
         """
         inducing = choose_inducing(model, inputs, tolerance=0.0, most=len(inputs))
-        prior, weights = cls(model, inducing, {}, np.asarray(PRIOR_JITTER)), {}
+        prior, weights = cls(model, inducing, {}, np.asarray(1e-10)), {}
         for role in [role for role, lmc in model.priors.items() if lmc.varies]:
             orders = [block.order for block in prior._blocks(role, inputs)]
             identity = np.broadcast_to(np.eye(orders[0]), (len(orders), orders[0], orders[0]))
@@ -158,7 +152,8 @@ class Posterior(eqx.Module):
         priors = self.model.priors.values()
         varying = tuple(lmc.varies for lmc in priors)
         evenly = any(lmc.nugget is not None for lmc in priors)
-        points, mass = grid(varying, PREDICTION_NODES[sum(varying)], evenly)
+        # More nodes of each parameter than of the bound, as they are used once.
+        points, mass = grid(varying, {0: 1, 1: 32, 2: 16, 3: 10}[sum(varying)], evenly)
         return self._nodes_at(points, inputs, sites), mass
 
     def _nodes_at(
@@ -184,7 +179,11 @@ class Posterior(eqx.Module):
         return self._functions(random, weights, inputs, sites)
 
     def _functions(
-        self, random: Random, weights: Drawn, inputs: Rows, sites: TrainingSites = None
+        self,
+        random: Random,
+        weights: Mapping[str, Float[np.ndarray, "S B ..."]],
+        inputs: Rows,
+        sites: TrainingSites = None,
     ) -> Latent:
         """Return latent parameters from weights, with draws of what the features leave out."""
         found, count = {}, len(next(iter(weights.values()))) if weights else 0

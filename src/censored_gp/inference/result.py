@@ -18,12 +18,12 @@ from censored_gp.model.compilation import bucket
 from censored_gp.model.lmc import LMC, scale_lengthscales
 from censored_gp.model.model import Model, choose_inducing
 
+# Called with the stage, steps done, steps at most, and the bound so far.
 Progress = Callable[[str, int, int, float], None]
-"""Called with the stage, steps done, steps at most, and the bound so far."""
 
 
+# If inducing inputs leave out more than this share of the prior variance, the fit says so.
 NOTABLE_SHARE = 0.02
-"""If inducing inputs leave out more than this share of the prior variance, the fit says so."""
 COUNTS_AS_NOISE = (
     "The inducing inputs leave out up to {:.0%} of the prior variance, which counts as noise: "
     "raise max_inducing."

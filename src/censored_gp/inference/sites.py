@@ -22,10 +22,8 @@ from jaxtyping import Float
 from censored_gp.inference.arrow import Chain
 from censored_gp.model.compilation import AnyArray
 
+# One number for each block, row and output of a role.
 ByBlock = Float[AnyArray, "... N D"]
-"""One number for each block, row and output of a role."""
-LEAST_REST = 1e-9
-"""A cavity keeps at least this share of the precision of f."""
 
 
 class Moments(NamedTuple):
@@ -63,7 +61,8 @@ class Sites(NamedTuple):
     def cavity(self, f: Moments, nugget: ByBlock) -> Moments:
         """Return leave-one-out (cavity) moments of gamma: q with the cell's own site removed."""
         linear, precision = self.marginal(nugget)
-        rest = np.maximum(1.0 - precision * f.variance, LEAST_REST)
+        # At least a small share of the precision of f stays.
+        rest = np.maximum(1.0 - precision * f.variance, 1e-9)
         return Moments((f.mean - f.variance * linear) / rest, f.variance / rest + nugget)
 
     def nugget_divergence(self, f: Moments, nugget: ByBlock) -> float:
@@ -84,9 +83,9 @@ class Sites(NamedTuple):
         return 0.5 * (alpha**2 - inverse), 0.5 * inverse**2
 
 
+# Sites of the training cells, of the roles with a nugget: noise of one row is not in the features.
+# Empty or None for new inputs.
 TrainingSites = Mapping[str, Sites] | None
-"""Sites of the training cells, of the roles with a nugget: noise of one row is not in the features.
-Empty or None for new inputs."""
 
 
 class Weights(NamedTuple):

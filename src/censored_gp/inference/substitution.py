@@ -47,51 +47,27 @@ Cells = Float[np.ndarray, "... N D"]
 Mask = Bool[np.ndarray, "N D"]
 Matrix = Float[np.ndarray, "D D"]
 
-NODES = gauss_legendre(24, 0)
-"""Quantiles of own demand on either side of a limit, more of them the further away."""
-LEVELS = 1.0 - (0.5 - 0.5 * NODES[0]) ** 3
-LOG_WEIGHTS = np.log(1.5 * NODES[1] * (0.5 - 0.5 * NODES[0]) ** 2)
+# Quantiles of own demand on either side of a limit, more of them the further away.
+NODES, WEIGHTS = gauss_legendre(24, 0)
+LEVELS = 1.0 - (0.5 - 0.5 * NODES) ** 3
+LOG_WEIGHTS = np.log(1.5 * WEIGHTS * (0.5 - 0.5 * NODES) ** 2)
+# How often the outputs of a row at their limits are gone through, until they agree.
 SWEEPS = 4
-"""How often the outputs of a row at their limits are gone through, until they agree."""
-DRAW_SWEEPS = 12
-"""Sweeps of the Gibbs sampler; rows with one output at its limit need one."""
+# The share of an excess that moves, before it is learned.
 FIRST_SHARE = 0.5
-"""The share of an excess that moves, before it is learned."""
+# A message and a cavity have at least this share of the precision of what they are parts of.
 LEAST_INFORMATION = 1e-6
-"""A message and a cavity have at least this share of the precision of what they are parts of."""
-STEPS_OF_CLIMB = 8
-"""Steps of the engine, with messages held, at most."""
-MOST_ROUNDS = 40
-"""Rounds of messages at given hyper-parameters and shares, at most."""
+# Climbs at most.
 MOST_CLIMBS = 8
-"""Climbs at most."""
-MOST_STEPS = 6
-"""Newton steps in the shares, between two climbs, at most."""
+# No share moves further than this in a step.
 LONGEST_STEP = 0.5
-"""No share moves further than this in a step."""
+# The change of shares that tells the curvature of the evidence.
 DIFFERENCE = 0.05
-"""The change of shares that tells the curvature of the evidence."""
+# The prior precision of shares: that of a number that may be anything between 0 and 1.
 SHARE_PRECISION = 12.0
-"""The prior precision of shares: that of a number that may be anything between 0 and 1."""
-DECAY_PRECISION = 1.0
-"""The prior precision of the log decay."""
-LEAST_CHANGE = 0.1
-"""A step tells of curvature if the slope changed by more than this part of what was expected."""
-PROJECTIONS = 300
-"""Steps of projected gradients towards the best shares that may be."""
-LEAST_SHARE = 1e-3
-"""The share that moves is learned from this on."""
+# Messages are settled when means move by less than so many standard deviations of noise, and
+# shares by less than this.
 SETTLED = 0.02
-"""Messages are settled when means move by less than so many standard deviations of noise, and
-shares by less than this."""
-PRECISE = 2e-3
-"""The same for messages at which the evidence is differentiated."""
-STEADY = 0.1
-"""After a climb no further one is needed if the first messages move means by less than this."""
-RATE = 0.7
-"""The part of the way to the next messages that a round goes."""
-DEPTH = 4
-"""Rounds back that messages are accelerated by."""
 UNSETTLED = (
     f"What moved between the outputs was not settled after {MOST_CLIMBS} climbs: take own demand "
     "in rows with several censored outputs for less certain than it is said to be."
@@ -127,7 +103,7 @@ class Plan(NamedTuple):
         """Return the plan with other values of what is learned, the nearest that may be."""
         if self.distances is None:
             return self._replace(shares=feasible(free.reshape(self.shares.shape)))
-        moving, decay = float(np.clip(free[0], LEAST_SHARE, 1.0)), float(np.exp(free[1]))
+        moving, decay = float(np.clip(free[0], 1e-3, 1.0)), float(np.exp(free[1]))
         apart = np.where(np.eye(len(self.distances)) > 0, np.inf, self.distances)
         near = np.exp((apart.min(axis=1, keepdims=True) - apart) / decay)
         shares = moving * near / near.sum(axis=1, keepdims=True)
@@ -138,7 +114,7 @@ class Plan(NamedTuple):
         """The prior precision of each number that may be learned."""
         if self.distances is None:
             return np.full(self.shares.size, SHARE_PRECISION)
-        return np.array([SHARE_PRECISION, DECAY_PRECISION])
+        return np.array([SHARE_PRECISION, 1.0])
 
     @property
     def directions(self) -> Float[np.ndarray, "P D D"]:
@@ -158,7 +134,8 @@ class Plan(NamedTuple):
         """Return the plan that a quadratic approximation of the evidence says is best."""
         start = self.free
         free, rate = start, 1.0 / np.linalg.norm(curvature, 2)
-        for _ in range(PROJECTIONS):
+        # Projected gradients, to the best shares that may be.
+        for _ in range(300):
             free = self.at(free + rate * (rise - curvature @ (free - start))).free
         return self.at(start + np.clip(free - start, -LONGEST_STEP, LONGEST_STEP))
 
@@ -186,24 +163,17 @@ class Records(NamedTuple):
         return self.full @ pattern & recorded | self.full & (recorded @ pattern.T)
 
 
-class OwnDemand(NamedTuple):
-    """Mean and variance of own demand given the records of each row.
-
-    `slope` is that of the log evidence of all rows in the shares.
-    """
-
-    mean: Cells
-    variance: Cells
-    slope: Matrix
-
-
 def _above(level: Cells, start: Cells) -> Cells:
     """Return quantiles of a standard normal Z given Z >= start."""
     return -ndtri_exp(np.log1p(-level) + log_ndtr(-start))
 
 
-def own_demand(records: Records, mean: Cells, variance: Cells, shares: Matrix) -> OwnDemand:
+def own_demand(
+    records: Records, mean: Cells, variance: Cells, shares: Matrix
+) -> tuple[Cells, Cells, Matrix]:
     """Return moments of own demand given the records of its row, from m and v without them.
+
+    Also return the slope of the log evidence of all rows in the shares.
 
     A single output at its limit is integrated out by quadrature. Several are gone through in turn,
     each given mean and variance of the excess of the others.
@@ -258,7 +228,7 @@ def own_demand(records: Records, mean: Cells, variance: Cells, shares: Matrix) -
     slope = fills + excess.T @ (gap * scaled) - shares * (doubt.T @ scaled)
     found = np.where(below, value - inflow, found)
     spread = np.where(below, doubt @ shares**2, spread)
-    return OwnDemand(found, spread, slope)
+    return found, spread, slope
 
 
 def feasible(shares: Matrix) -> Matrix:
@@ -292,7 +262,8 @@ def accelerated(path: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     rest = ends - points
     dx, dr = np.diff(points, axis=1), np.diff(rest, axis=1)
     weights = np.linalg.lstsq(dr, rest[:, -1], rcond=1e-6)[0] if len(path) > 1 else np.zeros(0)
-    found = points[:, -1] - dx @ weights + RATE * (rest[:, -1] - dr @ weights)
+    # Seven tenths of the way: whole steps may overshoot.
+    found = points[:, -1] - dx @ weights + 0.7 * (rest[:, -1] - dr @ weights)
     return found.reshape(path[-1][0].shape)
 
 
@@ -335,7 +306,8 @@ class Exchange:
         """
         start, learn = self.plan.free, bool(self.plan.learned)
         sites, first = self.pass_messages(state, state.sites["mean"])
-        for _ in range(MOST_STEPS if learn else 0):
+        # Newton steps, between two climbs.
+        for _ in range(6 if learn else 0):
             if not self.curvature.size:
                 self.curvature = self.differentiate(state, sites)
             before, rise = self.plan.free, self.rise
@@ -345,11 +317,13 @@ class Exchange:
                 break
             sites, _ = self.pass_messages(state, sites)
             change, expected = rise - self.rise, self.curvature @ step
-            if change @ step > LEAST_CHANGE * expected @ step:
-                # The secant's curvature (Broyden, Fletcher, Goldfarb, Shanno).
+            if change @ step > 0.1 * expected @ step:
+                # The slope changed enough to tell: the secant's curvature (Broyden, Fletcher,
+                # Goldfarb, Shanno).
                 self.curvature += np.outer(change, change) / (change @ step)
                 self.curvature -= np.outer(expected, expected) / (expected @ step)
-        settled = first < STEADY and np.abs(self.plan.free - start).max() < SETTLED
+        # A climb at which the first messages hardly moved means needs no further one.
+        settled = first < 0.1 and np.abs(self.plan.free - start).max() < SETTLED
         return state.sites | {"mean": sites}, settled
 
     def pass_messages(self, state: State, sites: Sites) -> tuple[Sites, float]:
@@ -360,7 +334,7 @@ class Exchange:
         deviation = units.scale * np.stack(scale, axis=1)
         noise, path, first = deviation**2, [], 0.0
         sites = Sites(*(np.array(part) for part in sites))
-        for number in range(MOST_ROUNDS):
+        for number in range(40):
             # A message says as much of f as a record of a share of the period.
             share = noise * self.precision / (1.0 + noise * self.precision)
             latent = _moments(state, "mean", sites)
@@ -370,17 +344,17 @@ class Exchange:
             left = np.maximum(1.0 - variance * share / noise, LEAST_INFORMATION)
             mean = (f - variance * share / noise * self.place) / left
             spread = variance / left + noise
-            found = own_demand(self.records, mean, spread, self.plan.shares)
-            known = np.maximum(found.variance, LEAST_INFORMATION * noise)
+            found, known, slope = own_demand(self.records, mean, spread, self.plan.shares)
+            known = np.maximum(known, LEAST_INFORMATION * noise)
             precision = np.maximum(1.0 / known - 1.0 / spread, LEAST_INFORMATION / spread)
-            place = (found.mean / known - mean / spread) / precision
+            place = (found / known - mean / spread) / precision
             new = noise * precision / (1.0 + noise * precision)
             ends = [
                 (part, part * (y - value) / deviation)
                 for part, y in ((share, self.place), (new, place))
             ]
             now, ahead = (np.stack(end)[:, own] for end in ends)
-            path = [*path, (now, ahead)][-DEPTH:]
+            path = [*path, (now, ahead)][-4:]
             if share.any():
                 ahead = accelerated(path)
             share, lead = np.zeros(own.shape), np.zeros(own.shape)
@@ -395,9 +369,10 @@ class Exchange:
                 blocks = np.stack(np.split(part, len(old), axis=1))
                 where = np.stack(np.split(own, len(old), axis=1))
                 old[:, rows] = np.where(where, blocks, old[:, rows])
-            moved = np.max(np.abs(found.mean - self.mean) / deviation, where=own, initial=0.0)
-            self.mean, self.slope, first = found.mean, found.slope, first if number else moved
-            if moved < (PRECISE if self.plan.learned else SETTLED):
+            moved = np.max(np.abs(found - self.mean) / deviation, where=own, initial=0.0)
+            self.mean, self.slope, first = found, slope, first if number else moved
+            # Messages at which the evidence is differentiated must be ten times as exact.
+            if moved < (0.1 * SETTLED if self.plan.learned else SETTLED):
                 break
         return sites, first
 
@@ -502,7 +477,8 @@ def allocate_demand(
             sites, settled = exchange.settle(state)
             if settled or climbs.status == "interrupted":
                 break
-            climbs.left = STEPS_OF_CLIMB
+            # With messages held, a few steps of the engine.
+            climbs.left = 8
             problem = dataclasses.replace(state.problem, terms=exchange.terms(task))
             state = climbs.climb(problem, state.free, sites, state.jitter)
         if exchange.plan.learned:
@@ -521,7 +497,8 @@ def draw_own_demand(
     shape = np.shape(mean)
     own = np.broadcast_to(value, shape).copy()
     several = full.sum(axis=1) > 1
-    for sweep in range(DRAW_SWEEPS + 1):
+    # Rows with one output at its limit need one sweep.
+    for sweep in range(13):
         T = shares if sweep else np.zeros_like(shares)
         for i in np.flatnonzero(full.any(axis=0)):
             at = full[:, i] & (several | (sweep < 2))

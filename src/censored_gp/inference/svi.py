@@ -33,10 +33,10 @@ from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.lmc import flat, from_free, geometry, to_free
 from censored_gp.model.model import choose_inducing
 
+# Jitters of the inducing inputs' Gram matrices, to be tried in turn.
 JITTERS = (1e-8, 1e-6, 1e-4)
-"""Jitters of the inducing inputs' Gram matrices, to be tried in turn."""
+# The density of held-out cells is a mixture over this many samples of q.
 VALIDATION_SAMPLES = 64
-"""The density of held-out cells is a mixture over this many samples of q."""
 
 
 @dataclasses.dataclass(frozen=True)

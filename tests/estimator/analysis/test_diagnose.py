@@ -328,14 +328,14 @@ def test_what_is_wrong_is_said_in_words_even_if_cells_are_censored(prediction, w
     known = Observations.from_capacity({"y": np.minimum(y[:, 0], 0.8)}, 0.8)
     assert known.is_right.any()
     row = diagnose.scored(diagnose.cell_scores(prediction, known), known)["y"]
-    said = diagnose._of_row(row | {"r2": 0.5}, 0.9, discrete=False)
+    said = diagnose._of_row(row | {"r2": 0.5}, discrete=False)
     assert (not said) if words is None else any(words in sentence for _, sentence in said)
 
 
 @pytest.mark.parametrize(("exact", "told"), [(400, True), (100, False)])
 def test_a_mean_is_a_rival_only_where_little_is_censored(exact, told):
     row = metrics_row() | {"cells": 400, "exact": exact, "r2": -0.1}
-    said = diagnose._of_row(row, 0.9, False)
+    said = diagnose._of_row(row, False)
     assert any("by their mean" in words for _, words in said) is told
 
 

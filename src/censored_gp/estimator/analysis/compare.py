@@ -21,9 +21,6 @@ from censored_gp.estimator.training import read_training
 from censored_gp.likelihoods import as_likelihood
 from censored_gp.prediction.predictive import Prediction
 
-SCORES = ("nlpd", "mae", "r2", "coverage", "pit_deviation")
-"""The scores that the table of a comparison has."""
-
 
 def compare(
     X: Any,
@@ -105,7 +102,8 @@ def compare(
         cells = cross_validate(model, fold, as_counts)
         found = scored(cells, model.observations_)["all"]
         row = {"model": name, "likelihood": _named(family), "elbo": model.elbo_}
-        rows.append({**row, **{score: found[score] for score in SCORES}, "seconds": taken})
+        shown = ("nlpd", "mae", "r2", "coverage", "pit_deviation")
+        rows.append({**row, **{score: found[score] for score in shown}, "seconds": taken})
     order = np.argsort([row["nlpd"] for row in rows], kind="stable")
     columns = {name: [rows[i][name] for i in order] for name in rows[0]}
     columns["best"] = [rank == 0 for rank in range(len(rows))]

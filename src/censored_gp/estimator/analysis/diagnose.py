@@ -46,71 +46,20 @@ from censored_gp.model.starting_values import starting_models
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
 
-MANY = 0.5
-"""The share of censored cells of an output above which a caution is given."""
-
-ALWAYS = 0.05
-"""The share of the hours of the week (or of its days) that may be censored every time."""
-
-LEAST = 3
-"""The number of weeks an hour must have been in the data to count as censored every time."""
-
-MORE_THAN_CHANCE = 3.0
-"""The least ratio of the number of such hours to that expected of random flags."""
-
+# The probability of the intervals whose coverage is measured.
 LEVEL = 0.9
-"""The probability of the intervals whose coverage is measured."""
 
-MOST_ANEW = 0.2
-"""At most this share of the exact cells of an output is censored anew."""
-MOST_ANEW_CELLS = 2000
-"""At most this many cells of all outputs together are censored anew."""
-FEW_LIMITS = 5
-"""An output has at most so many detection limits, or they are not known of exact cells."""
-TOLERATED_BIAS = 0.1
-"""Estimates of cells censored anew may be so far from the truth, in sum."""
-BEYOND = 2.0
-"""An estimate may be so many times what was ever recorded of its output."""
-BUSIER = 0.05
-"""The neighbours of censored cells may be so much busier than at the same hours of other weeks."""
-BROKEN_OFF = 0.6
-"""What was recorded of flagged counts is less than this share of exact ones if they broke off."""
+# Differences of so many standard errors are no chance.
 CLEARLY = 2.0
-"""Differences of so many standard errors are no chance."""
 
-DRAWS = 200
-"""Joint draws of lost demand, where it is no sum of single cells (substitution)."""
-
-MOST_NAMED = 5
-"""A sentence names at most this many outputs."""
-
-MOSTLY_CENSORED = (
-    "most cells are censored. The level rests more on the model than on data: trust differences in "
-    "time more than the level itself."
-)
-CAPACITY = (
-    "nothing was seen beyond this capacity. How far the truth goes beyond it rests on the "
-    "likelihood alone, and intervals are right only if the likelihood is: compare several."
-)
-ALWAYS_CENSORED = (
-    "these are censored every time. What is said of the values there rests on other times and on "
-    "the model, and goes too far beyond the bounds if the bounds rose and fell with the values."
-)
-
-SUBSTITUTED = (
-    "No exact cell was censored anew, as it is not known what would have moved to other outputs: "
-    "estimates of censored cells are held against no truth. Cells held out are those of rows in "
-    "which nothing moved."
-)
-
-THIS, BOOSTING = "this model", "boosting"
+THIS = "this model"
 
 Cells = Float[np.ndarray, "N D"]
 Mask = Bool[np.ndarray, "N D"]
 Times = Shaped[np.ndarray, " N"]
 Codes = Int[np.ndarray, " N"]
+# Scores by output and name.
 Scores = dict[str, dict[str, float]]
-"""Scores by output and name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +138,8 @@ def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
     for method, estimate in estimates.items():
         lost = np.where(short, readings[method] - known.recorded, 0.0)
         if method == THIS and model.substitution_ is not None:
-            lost[short] = draw_lost(model, DRAWS, 0)[0].mean(axis=0)
+            # Here it is no sum of single cells.
+            lost[short] = draw_lost(model, 200, 0)[0].mean(axis=0)
         off = np.where(judged, estimate - truth, 0.0)
         for output, d in names:
             cells, size = int(judged[:, d].sum()), np.abs(truth[:, d]).sum()
@@ -254,14 +204,15 @@ def censor_anew(model: Any, free: Mask, rng: np.random.Generator) -> Observation
     # Without a calendar, cells that are expected to be alike are of the same kind.
     kind = model.distribution_at(training.inputs).mean if times is None else busyness(known, times)
     lower, upper, exposure = known.lower.copy(), known.upper.copy(), known.exposure.copy()
-    most = MOST_ANEW_CELLS / int(whole.any(axis=0).sum())
+    # A fifth of the exact cells of an output at most, and 2,000 of all outputs together.
+    most = 2000 / int(whole.any(axis=0).sum())
     capacity, seen = capacities(known), training.seen
     for d, likelihood in enumerate(training.likelihoods):
         y, left, support = known.lower[:, d], free[:, d].copy(), likelihood.support
-        count = int(min(most, MOST_ANEW * left.sum(), whole[:, d].sum()))
+        count = int(min(most, 0.2 * left.sum(), whole[:, d].sum()))
         # What is exact was within its own limit, where there are few: that much is known of it.
         floors = np.unique(seen.upper[seen.is_left[:, d], d])
-        floors = np.append(-np.inf, floors if len(floors) <= FEW_LIMITS else [])
+        floors = np.append(-np.inf, floors if len(floors) <= 5 else [])
         for j in rng.permutation(np.flatnonzero(whole[:, d]))[:count]:
             for slot in levels:
                 same = slot == slot[j]
@@ -359,7 +310,7 @@ def simple_estimates(known: Observations, training: TrainingData) -> dict[str, C
             boosted[:, d] = regressor.fit(matrix[rows], rate, own).predict(matrix)
     hourly = len(np.unique(levels[0])) > 7
     name = "mean" if times is None else f"{'hour' if hourly else 'day'}-of-week mean"
-    return {name: fill(known, mean), BOOSTING: fill(known, boosted)}
+    return {name: fill(known, mean), "boosting": fill(known, boosted)}
 
 
 def calendar_means(known: Observations, times: Times | None) -> tuple[Cells, Cells]:
@@ -404,7 +355,8 @@ def verdict_of(
     if not (model.use_censoring and censored.any()):
         return ()
     total = {row["method"]: row for row in rows if row["output"] == rows[-1]["output"]}
-    own, day, found = total[THIS], _days(times, len(known)), []
+    own, day = total[THIS], _days(times, len(known))
+    found: dict[str, str] = {}
 
     def ratio(cells: Cells, to: Float[np.ndarray, "N D"] | Mask) -> tuple[float, float]:
         """Return the ratio of two sums and its standard error: cells of a day go together."""
@@ -417,39 +369,37 @@ def verdict_of(
         truth = np.where(anew, known.lower, 0.0)
         off = {name: np.where(anew, cells - truth, 0.0) for name, cells in estimates.items()}
         bias, noise = ratio(off[THIS], np.abs(truth))
-        if abs(bias) > TOLERATED_BIAS + noise:
+        if abs(bias) > 0.1 + noise:
             wrong = "overestimated" if bias > 0 else "underestimated"
-            found.append((
-                f"where the truth is known, it is {wrong} by {abs(bias):.0%}",
+            found[f"where the truth is known, it is {wrong} by {abs(bias):.0%}"] = (
                 f"{own['cells']} exact cells were censored anew, as the real ones are. The "
-                f"estimates of them sum to {own['ratio']:.2f} times the truth.",
-            ))  # fmt: skip
+                f"estimates of them sum to {own['ratio']:.2f} times the truth."
+            )
         best = min(total, key=lambda name: total[name]["error"])
         gain, noise = ratio(np.abs(off[THIS]) - np.abs(off[best]), anew)
         if gain > CLEARLY * noise:
-            found.append((
-                "a simple method does better",
+            found["a simple method does better"] = (
                 f"The mean absolute error on cells censored anew is {own['error']:.3g} by this "
-                f"model and {total[best]['error']:.3g} by {best}.",
-            ))  # fmt: skip
+                f"model and {total[best]['error']:.3g} by {best}."
+            )
     highest = np.max(np.where(known.is_missing, -np.inf, known.values()), axis=0)
     top = np.max(np.where(censored, readings[THIS], -np.inf), axis=0)
     positive = np.all((known.lower >= 0) | ~known.is_exact, axis=0) & (highest > 0)
     factor = np.where(positive, top / np.where(positive, highest, 1.0), 0.0)
-    if factor.max() > BEYOND:
+    if factor.max() > 2:
         d = int(np.argmax(factor))
-        found.append((
-            "estimates go far beyond what was ever recorded",
+        found["estimates go far beyond what was ever recorded"] = (
             f"Output {quoted(known.names[d])} is estimated at up to {top[d]:.4g}; no more than "
-            f"{highest[d]:.4g} was ever recorded of it.",
-        ))  # fmt: skip
+            f"{highest[d]:.4g} was ever recorded of it."
+        )
     limits = capacities(known)
-    capped = [
-        (known.names[d], f"{limits[d]:.4g}", CAPACITY) for d in np.isfinite(limits).nonzero()[0]
-    ]
-    if capped:
-        said = "no record tells how far the truth goes beyond a capacity"
-        found.append((said, *_grouped(capped)))
+    said = (
+        "nothing was seen beyond this capacity. How far the truth goes beyond it rests on the "
+        "likelihood alone, and intervals are right only if the likelihood is: compare several."
+    )
+    capped = [(known.names[d], f"{limits[d]:.4g}", said) for d in np.flatnonzero(limits < np.inf)]
+    for reason in _grouped(capped):
+        found["no record tells how far the truth goes beyond a capacity"] = reason
     # A capacity is reached on busy days, and does not depend on them. With substitution, other
     # outputs are busy because one is at its limit.
     right = known.is_right & np.isposinf(limits) & (model.substitution_ is None)
@@ -463,23 +413,20 @@ def verdict_of(
         share = (
             f"What was recorded of flagged cells is {within:.0%} of exact cells of the same hours"
         )
-        if around - 1 > max(BUSIER, CLEARLY * noise) or within - 1 > CLEARLY * doubt:
-            found.append((
-                "flags go with demand",
+        if around - 1 > max(0.05, CLEARLY * noise) or within - 1 > CLEARLY * doubt:
+            found["flags go with demand"] = (
                 f"{share}; around them (other outputs, the row before) it is {around:.0%} of what "
                 "is usual. Limits that are reached on busy days may depend on demand themselves, "
-                "and the model assumes that they do not.",
-            ))  # fmt: skip
-        elif within < BROKEN_OFF and any(k.support.discrete for k in model.training_.likelihoods):
-            found.append((
-                "flagged counts look broken off",
+                "and the model assumes that they do not."
+            )
+        elif within < 0.6 and any(k.support.discrete for k in model.training_.likelihoods):
+            found["flagged counts look broken off"] = (
                 f"{share}. A count that stopped at some moment is a bound that rises and falls "
-                "with demand, which the model assumes not to be.",
-            ))  # fmt: skip
+                "with demand, which the model assumes not to be."
+            )
     if not found:
         return ()
-    headlines, reasons = zip(*found, strict=True)
-    lines = [f"Do not trust these estimates: {'; '.join(headlines)}.", *reasons]
+    lines = [f"Do not trust these estimates: {'; '.join(found)}.", *found.values()]
     if known.falls_short.any():
         lost = ", ".join(f"{row['lost']:,.0f} by {name}" for name, row in total.items())
         lines.append(
@@ -497,24 +444,29 @@ def verdict_of(
     return *lines, "More data, further inputs or another likelihood may help, too."
 
 
-def warnings_of(model: Any, scores: Scores, level: float = LEVEL) -> tuple[str, ...]:
+def warnings_of(model: Any, scores: Scores) -> tuple[str, ...]:
     """Return further problems, in sentences that say what could be done."""
     known = model.observations_
     # A model that ignores censoring does not extrapolate beyond the bounds.
     times = model.training_.times if model.use_censoring else None
     found = [] if model.report_.converged else [model.report_.message]
     found += censoring_cautions(known, times)
-    found += [] if model.substitution_ is None else [SUBSTITUTED]
+    if model.substitution_ is not None:
+        found.append(
+            "No exact cell was censored anew, as it is not known what would have moved to other "
+            "outputs: estimates of censored cells are held against no truth. Cells held out are "
+            "those of rows in which nothing moved."
+        )
     if sum(scores[name]["cells"] for name in known.names) == 0:
         found.append(
             "No cell could be scored, as all were seen for a part of their period: nothing is "
             "known for or against the model. Some cells that were seen whole would tell."
         )
     discrete = any(k.support.discrete or k.support.atom for k in model.training_.likelihoods)
-    of_outputs = [
-        (name, *said) for name in known.names for said in _of_row(scores[name], level, discrete)
-    ]
-    return (*found, *_grouped(of_outputs))
+    return (
+        *found,
+        *_grouped((n, *said) for n in known.names for said in _of_row(scores[n], discrete)),
+    )
 
 
 def _grouped(found: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -524,27 +476,27 @@ def _grouped(found: Iterable[tuple[str, str, str]]) -> list[str]:
         by_message.setdefault(message, []).append(f"{quoted(name)} ({figure})")
     said = []
     for message, names in by_message.items():
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         word = "Outputs" if len(names) > 1 else "Output"
-        said.append(f"{word} {', '.join(names[:MOST_NAMED])}{more}: {message}")
+        said.append(f"{word} {', '.join(names[:5])}{more}: {message}")
     return said
 
 
-def _of_row(row: dict[str, float], level: float, discrete: bool) -> list[tuple[str, str]]:
+def _of_row(row: dict[str, float], discrete: bool) -> list[tuple[str, str]]:
     """Return what the scores of one output say against the model, as figures and sentences."""
     found, cells = [], max(1.0, row["cells"])
-    noise = 2 * np.sqrt(level * (1 - level) / cells) + 0.02
+    noise = 2 * np.sqrt(LEVEL * (1 - LEVEL) / cells) + 0.02
     held = f"{row['coverage']:.0%}"
-    if row["coverage"] < level - noise:
+    if row["coverage"] < LEVEL - noise:
         found.append((
             held,
-            f"too few of the cells held out are in their {level:.0%} intervals, which are too "
+            f"too few of the cells held out are in their {LEVEL:.0%} intervals, which are too "
             "narrow. Try heteroscedastic=True, a family with heavier tails (student_t, "
             "negative_binomial), or inputs that explain more.",
         ))  # fmt: skip
     # Intervals of counts are whole numbers, and hold more than they promise.
-    if row["coverage"] > level + noise and not discrete:
-        words = f"too many of the cells held out are in their {level:.0%} intervals"
+    if row["coverage"] > LEVEL + noise and not discrete:
+        words = f"too many of the cells held out are in their {LEVEL:.0%} intervals"
         found.append((held, f"{words}, which are too wide."))
     if row["pit_deviation"] > 1.63 / np.sqrt(cells) + 0.03:
         shift = abs(row["pit_mean"] - 0.5) > 0.04
@@ -566,24 +518,35 @@ def censoring_cautions(known: Observations, times: Times | None = None) -> list[
     for d, name in enumerate(known.names):
         seen = ~known.is_missing[:, d]
         share = float(hidden[seen, d].mean()) if seen.any() else 0.0
-        if share > MANY:
-            found.append((name, f"{share:.0%}", MOSTLY_CENSORED))
+        if share > 0.5:
+            said = (
+                "most cells are censored. The level rests more on the model than on data: trust "
+                "differences in time more than the level itself."
+            )
+            found.append((name, f"{share:.0%}", said))
         elif times is not None and (figure := _always_censored(hidden[seen, d], times[seen])):
-            found.append((name, figure, ALWAYS_CENSORED))
+            said = (
+                "these are censored every time. What is said of the values there rests on other "
+                "times and on the model, and goes too far beyond the bounds if the bounds rose and "
+                "fell with the values."
+            )
+            found.append((name, figure, said))
     return _grouped(found)
 
 
 def _always_censored(hidden: Bool[np.ndarray, " K"], times: Times) -> str:
     """Return how many hours of the week (of daily records: days) are always censored, if many."""
-    days, hours = weekday(times), CALENDAR["hour"](times)[0]
-    daily = len(np.unique(hours)) <= 1
-    slots, number = (days, 7) if daily else (24 * days + hours, 168)
-    week = (times.astype("datetime64[D]").astype(np.int64) - days) // 7
+    slots, number = calendar_slots(times, len(times))[0], 168
+    if daily := len(np.unique(slots % 24)) <= 1:
+        slots, number = slots // 24, 7
+    week = (times.astype("datetime64[D]").astype(np.int64) - weekday(times)) // 7
     weeks = np.bincount(np.unique(week * number + slots) % number, minlength=number)
-    often = weeks >= LEAST
+    # Of fewer weeks it is chance.
+    often = weeks >= 3
     always = often & (np.bincount(slots, ~hidden, number) == 0)
     by_chance = float(np.sum(hidden.mean() ** weeks[often])) if often.any() else 0.0
-    if always.sum() <= max(ALWAYS * often.sum(), MORE_THAN_CHANCE * by_chance):
+    # A few may be, and three times as many as random flags would make.
+    if always.sum() <= max(0.05 * often.sum(), 3 * by_chance):
         return ""
     first, what = int(np.argmax(always)), "days" if daily else "hours"
     example = WEEKDAYS[first] if daily else f"{WEEKDAYS[first // 24]} {first % 24}:00"
@@ -643,13 +606,13 @@ def refit(model: Any, seen: Observations, held_out: Mask, afresh: bool = False) 
     return posterior
 
 
-def cell_scores(prediction: Any, truth: Observations, level: float = LEVEL) -> dict[str, Cells]:
+def cell_scores(prediction: Any, truth: Observations) -> dict[str, Cells]:
     """Return the figures of each cell that `scored` takes means of."""
     pit = metrics.pit(prediction, truth)
     return {
         "mean": prediction.mean,
         "nlpd": metrics.nlpd_cells(prediction, truth),
-        "coverage": metrics.coverage_cells(prediction, truth, level)[2],
+        "coverage": metrics.coverage_cells(prediction, truth, LEVEL)[2],
         "pit_lower": pit.lower,
         "pit_upper": pit.upper,
     }

@@ -21,8 +21,8 @@ from censored_gp.estimator.settings import check_probability, seed_of
 from censored_gp.estimator.training import TrainingData
 from censored_gp.prediction.predictive import central_interval, check_draws
 
+# The number of scenarios of unknown inputs.
 SCENARIOS = 12
-"""The number of scenarios of unknown inputs."""
 
 Matrix = Float[np.ndarray, "H C"]
 

@@ -25,22 +25,22 @@ from censored_gp.inference.substitution import Records, draw_own_demand, lost_of
 from censored_gp.model.compilation import slices
 from censored_gp.prediction.predictive import MOST_DRAWN, check_draws
 
+# The words that cells can be grouped by, beside columns of the training table.
 PARTS = ("output", *CALENDAR)
-"""The words that cells can be grouped by, beside columns of the training table."""
 
+# The columns of a table of lost demand, beside those of its groups.
 FIGURES = (
     *("observed", "demand", "lost", "lost_low", "lost_high", "share", "share_low", "share_high"),
     *("cells", "censored"),
 )
-"""The columns of a table of lost demand, beside those of its groups."""
 
+# The label of the sum of all outputs.
 EVERY = "all outputs"
-"""The label of the sum of all outputs."""
 
 NO_TIME = "The model has no input that is a time. Give a label for each row instead."
 
+# The name of a grouping, its distinct labels in order, and the code of each cell.
 Grouping = tuple[str, Any, Int[np.ndarray, "N D"]]
-"""The name of a grouping, its distinct labels in order, and the code of each cell."""
 
 
 class Groups(NamedTuple):
@@ -51,14 +51,13 @@ class Groups(NamedTuple):
     count: int
 
 
+# Draws of what was lost of each cell that falls short, and what moved of each cell's demand.
 Lost = tuple[Float[np.ndarray, "S R"], Float[np.ndarray, "#N #D"]]
-"""Draws of what was lost of each cell that falls short, and what moved of each cell's demand."""
 
-LATEST: WeakKeyDictionary[Any, tuple[Posterior, int, int, Lost]]
-LATEST = WeakKeyDictionary()
-"""The last draws of each model, after the posterior, number and seed that they belong to.
-
-They are kept outside of the model, so that no file or copy has them."""
+# The last draws of each model, after the posterior, number and seed that they belong to.
+#
+# They are kept outside of the model, so that no file or copy has them.
+LATEST: WeakKeyDictionary[Any, tuple[Posterior, int, int, Lost]] = WeakKeyDictionary()
 
 
 def lost_demand(model: Any, by: Any, probability: float, samples: int, seed: Any) -> Any:
