@@ -105,9 +105,9 @@ def test_interruption_before_any_draw_keeps_naturals_posterior():
 
 def test_what_is_left_out_is_noted_with_a_setting_that_exists():
     before = FitResult("converged", "", 0.0, ())
-    draws = nuts.Draws({}, np.zeros((2, 100), dtype=bool), True)
-    assert not nuts._result(before, draws, (1.0, 100.0), 1e-6).notes
-    (note,) = nuts._result(before, draws, (1.0, 100.0), 0.25).notes
+    divergent = np.zeros((2, 100), dtype=bool)
+    assert not nuts._result(before, divergent, 100, (1.0, 100.0), 1e-6).notes
+    (note,) = nuts._result(before, divergent, 100, (1.0, 100.0), 0.25).notes
     assert "25.0% of the prior variance" in note
     assert set(re.findall(r"raise (\w+)", note)) <= set(CensoredGP().get_params())
 

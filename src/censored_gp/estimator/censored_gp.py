@@ -35,10 +35,9 @@ from censored_gp.estimator.analysis import diagnose, forecast, lost_demand
 from censored_gp.estimator.analysis.diagnose import Diagnosis
 from censored_gp.estimator.progress import progress_bar
 from censored_gp.inference import FitResult, infer
-from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
-from censored_gp.inference.result import Progress, silent
+from censored_gp.inference.result import Progress
 from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_demand
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
@@ -319,8 +318,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             notes: tuple[str, ...] = ()
             if plan is not None:
                 exchange = Exchange(data.seen, units, plan, likelihoods)
-                points = POINTS if mixes(self.hyperparameters, "natural", task) else 0
-                climbs = NaturalSettings(learn=self.hyperparameters != "given", points=points)
+                climbs = NaturalSettings(learn=self.hyperparameters != "given")
+                climbs = settings.with_points(climbs, self.hyperparameters, "natural", task)
                 best, settled = allocate_demand(task, exchange, climbs)
                 notes = () if settled else (UNSETTLED,)
                 recorded = exchange.observations
@@ -332,11 +331,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                 if self.engine == "natural":
                     # Exposures say less of the noise than the messages did.
                     chosen = dataclasses.replace(chosen, learn=False)
-            if mixes(self.hyperparameters, self.engine, task):
-                chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
-            if self.engine == "natural":
-                hold, optional = (self.hyperparameters == name for name in ("given", "auto"))
-                chosen = dataclasses.replace(chosen, hold=hold, optional=optional)
+            chosen = settings.with_points(chosen, self.hyperparameters, self.engine, task)
             posterior, report = infer(self.engine, task, chosen)
             report = dataclasses.replace(report, notes=(*report.notes, *notes))
             self.substitution_, self.substitution_error_ = shares, errors
@@ -395,7 +390,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         >>> model.predict_distribution([[2.5]]).interval(0.8)[0].round(1)
         array([[3.2]])
         """
-        check_is_fitted(self)
         if self.layout_ is not None and is_table(X):
             # A row of the answer for each row of the table, long or not.
             X = layouts.read_new(X, self.layout_)[0]
@@ -494,7 +488,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         >>> model.sample_prior([[2.5], [3.5]], 3, random_state=0).shape
         (3, 2)
         """
-        check_is_fitted(self)
         inputs, rows = training.read_new(self, X)
         check_draws(n, "n", len(inputs) * len(self.output_names_))
         prior = Posterior.of_prior(self.posterior_.model, inputs)
@@ -844,7 +837,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def _asked(self, X: Any) -> tuple[Prediction, Rows | None]:
         """Return the distribution at new inputs, and the rows of the table they came in, if any."""
-        check_is_fitted(self)
         inputs, rows = training.read_new(self, X)
         return self.distribution_at(inputs), rows
 
@@ -886,10 +878,10 @@ def _in_own_units(
 @contextlib.contextmanager
 def reported(wanted: Any) -> Iterator[Progress]:
     """Yield the callback by which engines report their steps; `wanted` may be one itself."""
-    if callable(wanted) or not wanted:
-        yield cast(Progress, wanted or silent)
+    if callable(wanted):
+        yield cast(Progress, wanted)
         return
-    with progress_bar(True) as tell:
+    with progress_bar(wanted) as tell:
         yield lambda stage, done, most, bound: tell(
             f"{stage}: step {done} of at most {most}, ELBO {bound:.1f}", done, most
         )

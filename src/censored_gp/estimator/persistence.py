@@ -54,9 +54,6 @@ VERSION = 5
 # The key of the metadata of a safetensors file that our header is under.
 HEADER = "censored_gp"
 
-# The key that tells the kind of an encoded value; plain dicts are never written.
-KIND = "$"
-
 
 # The classes that a fitted model consists of, beside kernels, likelihoods and links.
 RECORDS = (
@@ -192,26 +189,29 @@ def _known_classes() -> dict[str, type]:
 
 
 def _encode(value: Any, where: str, arrays: Arrays) -> Any:
-    """Return a value as JSON, its arrays put aside under names of their own."""
+    """Return a value as JSON, its arrays put aside under names of their own.
+
+    The key "$" tells the kind of what is no number or text; plain dicts are never written.
+    """
     kind = type(value)
     if value is None or kind in (bool, str, int, float):
         return value
     if kind in (tuple, list):
         items = [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
-        return items if kind is list else {KIND: "tuple", "items": items}
+        return items if kind is list else {"$": "tuple", "items": items}
     if kind is dict:
         keys = [_encode(key, where, arrays) for key in value]
         values = [_encode(item, f"{where}[{key!r}]", arrays) for key, item in value.items()]
-        return {KIND: "dict", "keys": keys, "values": values}
+        return {"$": "dict", "keys": keys, "values": values}
     if isinstance(value, datetime.date):
         # Labels of a long table.
-        return {KIND: "time", "clock": isinstance(value, datetime.datetime), "text": str(value)}
+        return {"$": "time", "clock": isinstance(value, datetime.datetime), "text": str(value)}
     if isinstance(value, Table):
         content = _encode(value.to_bytes(), where, arrays)
-        return {KIND: "table", "content": content, "backend": value.backend}
+        return {"$": "table", "content": content, "backend": value.backend}
     if isinstance(value, np.generic | np.ndarray | jax.Array):
         array = np.array(value, order="C")
-        encoded = {KIND: "array", "type": array.dtype.str, "scalar": isinstance(value, np.generic)}
+        encoded = {"$": "array", "type": array.dtype.str, "scalar": isinstance(value, np.generic)}
         if array.dtype.kind in "OU" and all(isinstance(item, str) for item in array.flat):
             return encoded | {"text": array.tolist()}
         if array.dtype.kind in "biufmM":
@@ -221,7 +221,7 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
             return encoded | {"name": name}
     if _known_classes().get(kind.__name__) is kind:
         fields = {k: _encode(v, f"{where}.{k}", arrays) for k, v in _fields(value).items()}
-        return {KIND: "object", "class": kind.__name__, "fields": fields}
+        return {"$": "object", "class": kind.__name__, "fields": fields}
     setting = where.split("[")[0].split(".")[0]
     raise ValueError(
         f"save: {where} is of the class {kind.__qualname__}, which a file cannot hold. "

@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator
 def progress_bar(wanted: bool) -> Iterator[Callable[[str, int, int], None]]:
     """Yield a function to call with what is done, in words, how much it is, and of how much.
 
-    It shows a bar on a terminal, else a line every few seconds.
+    It shows a bar on a terminal, else a line every few seconds; nothing if it is not wanted.
     """
+    if not wanted:
+        yield lambda words, done, total: None
+        return
     # Imported on demand: rich is slow to load.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
     console, last = Console(stderr=True), time.monotonic()
-    lines = wanted and not console.is_terminal
+    lines = not console.is_terminal
     columns = ("{task.description}", BarColumn(), TimeElapsedColumn())
-    hidden = lines or not wanted
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+    with Progress(*columns, console=console, transient=True, disable=lines) as bar:
         task = bar.add_task("starting", total=None)
 
         def tell(words: str, done: int, total: int) -> None:

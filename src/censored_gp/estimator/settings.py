@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from censored_gp.data.errors import did_you_mean, listed
-from censored_gp.inference import Engine, find_engine
+from censored_gp.inference import Engine, Task, find_engine
+from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.model.starting_values import ROLES
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -106,6 +107,16 @@ def _constraint(name: str, default: Any) -> Any:
     if isinstance(default, float):
         return [Interval(Real, 0, None, closed="left" if zero else "neither")]
     return "no_validation"
+
+
+def with_points(chosen: Any, hyperparameters: str, engine: Any, task: Task) -> Any:
+    """Return settings of an engine with design points, where `hyperparameters` asks for them."""
+    if mixes(hyperparameters, engine, task):
+        chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
+    if engine == "natural":
+        hold, optional = (hyperparameters == name for name in ("given", "auto"))
+        chosen = dataclasses.replace(chosen, hold=hold, optional=optional)
+    return chosen
 
 
 def check_probability(probability: Any) -> None:

@@ -47,7 +47,6 @@ Tuning = dict[str, Any]
 
 # A larger share of prior variance that inducing inputs leave out is worth a note.
 NOTABLE_SHARE = 1e-3
-NO_DRAWS = "The sampler was interrupted before its first draws; this is the posterior of 'natural'."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,22 +212,14 @@ def sample(
     return state, positions, divergent
 
 
-class Draws(NamedTuple):
-    """The draws of all chains.
+def draw_all(
+    target: Target, task: Task, settings: NutsSettings, bound: float
+) -> tuple[Position, Bool[np.ndarray, "K S"]]:
+    """Warm up and draw, until the end or an interruption, which waits for the draws under way.
 
-    Attributes
-    ----------
-    positions
-        Positions (chains, draws, B, W) of each role; empty if there are no draws.
+    Return positions (chains, draws, B, W) of each role, none if there are no draws, and which draws
+    diverged.
     """
-
-    positions: Position
-    divergent: Bool[np.ndarray, "K S"]
-    finished: bool
-
-
-def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -> Draws:
-    """Warm up and draw, until the end or an interruption, which waits for the draws under way."""
     key, most, done = jax.random.key(settings.seed), settings.draws, 0
     positions: list[Position] = []
     divergent = [np.zeros((settings.chains, 0), dtype=bool)]
@@ -247,7 +238,7 @@ def draw_all(target: Target, task: Task, settings: NutsSettings, bound: float) -
     except KeyboardInterrupt:
         pass
     joined = jax.tree.map(lambda *each: np.concatenate(each, axis=1), *positions or [{}])
-    return Draws(joined, np.concatenate(divergent, axis=1), done == most)
+    return joined, np.concatenate(divergent, axis=1)
 
 
 @compiled_to_run_long
@@ -295,31 +286,37 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
         return posterior, result
     hyper = make_hyper(posterior) if isinstance(posterior, MixedPosterior) else None
     target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms, hyper)
-    draws = draw_all(target, task, settings, result.elbo)
-    if not draws.positions:
-        return posterior, dataclasses.replace(result, status="interrupted", message=NO_DRAWS)
-    weights, latent = _each_draw(target, draws.positions)
+    positions, divergent = draw_all(target, task, settings, result.elbo)
+    if not positions:
+        said = "The sampler was interrupted before its first draws; this is the posterior of "
+        return posterior, dataclasses.replace(
+            result, status="interrupted", message=f"{said}'natural'."
+        )
+    weights, latent = _each_draw(target, positions)
     verdict = diagnose(latent, list(weights))
     priors = None
     if hyper is not None:
-        priors = jax.vmap(jax.vmap(hyper.priors))(draws.positions[HYPER])
+        priors = jax.vmap(jax.vmap(hyper.priors))(positions[HYPER])
         priors = jax.tree.map(np.asarray, priors)
     drawn = DrawnPosterior.from_chains(posterior, weights, priors)
-    return drawn, _result(result, draws, verdict, float(left_out))
+    return drawn, _result(result, divergent, settings.draws, verdict, float(left_out))
 
 
 def _result(
-    before: FitResult, draws: Draws, verdict: tuple[float, float], left_out: float
+    before: FitResult,
+    divergent: Bool[np.ndarray, "K S"],
+    asked: int,
+    verdict: tuple[float, float],
+    left_out: float,
 ) -> FitResult:
     """Return how the sampling ended; bound and trace are those of the hyper-parameters' fit."""
-    (r_hat, size), (chains, number) = verdict, draws.divergent.shape
-    divergent = int(draws.divergent.sum())
+    (r_hat, size), (chains, number) = verdict, divergent.shape
     figures = (
         f"{chains} chain(s) of {number} draws: R-hat at most {r_hat:.3f}, effective "
-        f"sample size at least {size:.0f}, {divergent} divergence(s)."
+        f"sample size at least {size:.0f}, {divergent.sum()} divergence(s)."
     )
-    sound = r_hat <= 1.05 and divergent <= 0.01 * draws.divergent.size
-    status = "interrupted" if not draws.finished else "converged" if sound else "out of iterations"
+    sound = r_hat <= 1.05 and divergent.mean() <= 0.01
+    status = "interrupted" if number < asked else "converged" if sound else "out of iterations"
     message = {
         "converged": "The chains agree.",
         "interrupted": "The sampler was interrupted; these are the draws so far.",

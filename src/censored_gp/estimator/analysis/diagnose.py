@@ -35,10 +35,9 @@ from censored_gp.data.errors import quoted
 from censored_gp.data.observations import Observations, widen_exact
 from censored_gp.data.time import CALENDAR, WEEKDAYS, weekday
 from censored_gp.estimator.analysis.lost_demand import draw_lost
-from censored_gp.estimator.settings import seed_of
+from censored_gp.estimator.settings import seed_of, with_points
 from censored_gp.estimator.training import TrainingData, design_of, make_task, seen_by
 from censored_gp.inference import infer
-from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.model.compilation import float64, interruptible
@@ -595,10 +594,9 @@ def refit(model: Any, seen: Observations, held_out: Mask, afresh: bool = False) 
         elif model.engine == "natural" and model.max_iterations is not None:
             settings = NaturalSettings(max_iterations=model.max_iterations)
         task = make_task(model, training, models, seen, centre, held_out=held_out)
-        points = POINTS if mixes(model.hyperparameters, "natural", task) else 0
         # With substitution, messages that the fit ended with take the place of records.
-        learn, hold = model.substitution_ is None, model.hyperparameters == "given"
-        settings = dataclasses.replace(settings, points=points, hold=hold, learn=learn)
+        settings = dataclasses.replace(settings, learn=model.substitution_ is None)
+        settings = with_points(settings, model.hyperparameters, "natural", task)
         # The other engines would take many times longer for about the same answer.
         posterior, result = infer("natural", task, settings)
     if result.status == "interrupted":
