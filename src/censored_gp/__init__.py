@@ -9,6 +9,7 @@ CGP(max_iterations=50)
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def __getattr__(name: str) -> Any:
 
         found = getattr(presets, name)
     else:
-        raise AttributeError(f"module 'censored_gp' has no attribute {name!r}")
+        said = f"module 'censored_gp' has no attribute {name!r}"
+        raise AttributeError(said, name=name, obj=sys.modules[__name__])
     return found
 
 

@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from censored_gp import CGP, HMOCGP, CensoredGP, Observations, compare, load
 from censored_gp.data.errors import DataError
-from censored_gp.kernels import RBF, Periodic
+from censored_gp.data.time import zone_rules
+from censored_gp.kernels import RBF, Constant, Periodic
 
 X = np.arange(6.0)[:, None]
 Y = np.array([1.0, 2.0, 3.0, 2.0, 1.0, 2.0])
@@ -108,7 +109,8 @@ def test_levels_below_the_normal_numbers_go_on_as_those_above(flat):
 def test_integers_of_many_digits_keep_them():
     nanoseconds = 1_700_000_000_000_000_000 + 10 * np.arange(6)
     near = fit(10 * np.arange(6)[:, None], Y)
-    for data in (nanoseconds[:, None], pd.DataFrame({"t": nanoseconds})):
+    unsigned = nanoseconds.astype(np.uint64)
+    for data in (nanoseconds[:, None], unsigned[:, None], pd.DataFrame({"t": nanoseconds})):
         far = fit(data, Y)
         assert far.columns_.values(far.columns_.names[0], far.training_.inputs).tolist() == (
             nanoseconds.tolist()
@@ -179,6 +181,13 @@ WRONG = {
 }
 
 
+def test_near_misses_of_groups_and_roles_are_told(flat):
+    with pytest.raises(ValueError, match="mean 'output'"):
+        flat.lost_demand(by="outptu")
+    with pytest.raises(ValueError, match="mean 'mean'"):
+        flat.correlations("maen")
+
+
 @pytest.mark.parametrize(("ask", "words"), WRONG.values(), ids=WRONG)
 def test_odd_arguments_are_refused_by_name(flat, ask, words):
     with pytest.raises(ValueError, match=words):
@@ -210,6 +219,12 @@ def test_numbers_too_large_for_a_float_are_refused_by_name():
         RBF([1, 10**400])
 
 
+@pytest.mark.parametrize("variance", [[], [1.0, 2.0]])
+def test_a_setting_without_units_of_inputs_is_one_number(variance):
+    with pytest.raises(ValueError, match=r"variance.*Constant"):
+        Constant(variance)
+
+
 def test_nothing_at_all_has_no_rows():
     assert len(Observations.from_capacity(np.array([], "M8[s]"), 3)) == 0
 
@@ -235,6 +250,7 @@ NEAR = {
     "a setting": (lambda: CGP(engine_settings={"Tolerance": 1}).fit(X, Y), "mean 'tolerance'"),
     "a side": (lambda: CGP().fit(X, Y, Y > 2, side="Left"), "mean 'left'"),
     "a model": (lambda: compare(X, Y, models="hmocpg"), "mean 'HMOCGP'"),
+    "a zone": (lambda: zone_rules("Europe/Copenhaven"), "mean 'Europe/Copenhagen'"),
 }
 
 
@@ -316,6 +332,27 @@ def test_saving_removes_what_a_killed_process_has_left(flat, tmp_path):
         os.utime(draft, (time.time() - 7200,) * 2)
     flat.save(tmp_path / "m[1].cgp")
     assert sorted(tmp_path.iterdir()) == sorted([new, other, tmp_path / "m[1].cgp"])
+
+
+def test_columns_of_one_name_are_refused():
+    with pytest.raises(DataError, match="unique"):
+        fit(pd.DataFrame(np.hstack([X, X]), columns=["x", "x"]), Y)
+
+
+def test_endless_names_are_cut_wherever_they_are_said():
+    name = 100_000 * "q"
+    with pytest.warns(UserWarning, match=r"qqq\.\.\. has the same value") as told:
+        made = fit({"t": X[:, 0], name: np.ones(6)}, outputs=name, inputs="t")
+    assert len(str(made) + str(told[0].message)) < 2000
+    assert made.output_names_ == (name,)
+
+
+def test_design_points_where_numbers_overflow_are_not_taken():
+    rows = np.linspace(0, 5, 30)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # The bound of a constant has no maximum.
+        made = CensoredGP(hyperparameters="mixed").fit(rows, np.full(30, 3.0))
+    np.testing.assert_allclose(made.predict(rows), 3.0, rtol=1e-3)
 
 
 def test_a_constant_share_is_predicted_within_seconds():

@@ -91,7 +91,7 @@ def test_zero_is_a_tolerance_and_a_whole_number_is_a_number():
     assert made("svi", {"learning_rate": np.float32(0.5), "samples": np.int64(2)}).samples == 2
 
 
-@pytest.mark.parametrize("found", [0, 1, -0.5, 100.0, np.nan, "0.9", True, None])
+@pytest.mark.parametrize("found", [0, 1, -0.5, 100.0, 10**400, np.nan, "0.9", True, None])
 def test_only_probabilities_are_probabilities(found):
     check_probability(0.9)
     with pytest.raises(ValueError, match="`probability` must be between 0 and 1"):
@@ -103,6 +103,7 @@ def test_only_probabilities_are_probabilities(found):
     [
         ({"coupled": {"mean": "no"}}, "coupled.*'mean'.*'no'"),
         ({"coupled": {"level": True}}, "coupled.*'level'"),
+        ({"rank": {"maen": 1}}, "mean 'mean'"),
         ({"rank": {"mean": [2, 0]}}, "rank.*'mean'.*0"),
     ],
 )

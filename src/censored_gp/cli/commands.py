@@ -99,17 +99,15 @@ def data(given: Given) -> Any:
     They are simulated, and their truth is in the columns that end in _truth.
     """
     from censored_gp.cli.output import check_target
-    from censored_gp.data.errors import did_you_mean
     from censored_gp.datasets import simulated
 
     check_target(given.output)
     if given.name is None:
         return [{"name": name, "what": what} for name, what in DATA_SETS.items()]
-    if given.name not in DATA_SETS:
-        hint = did_you_mean(given.name, DATA_SETS)
-        raise bad_option("NAME", f"{given.name!r} is not one of {', '.join(DATA_SETS)}. {hint}")
     size = () if given.length is None else (given.length,)
-    return getattr(simulated, given.name)(*size, seed=given.seed).table(truth=True)
+    return getattr(simulated, options.one_of("NAME", DATA_SETS, given.name))(
+        *size, seed=given.seed
+    ).table(truth=True)
 
 
 @command(
@@ -346,7 +344,7 @@ def compare(given: Given) -> Any:
         raise bad_option("--save", "compare saves no model. Fit the best one with fit --save.")
     if given.model is not None:
         raise bad_option("--model", f"use --models {given.model}.")
-    presets = split_presets("--models", given.models or list(options.ModelName))
+    presets = split_presets("--models", given.models or options.MODEL_NAMES)
     arguments: dict[str, Any]
     if given.file is None:
         model = fitting.load_model(given)

@@ -32,7 +32,9 @@ OPTIONS = {
 
 def say(message: str) -> None:
     """Write a message to the standard error stream; results go to the standard output."""
-    typer.echo(message, err=True)
+    from censored_gp.data.errors import shortened
+
+    typer.echo(shortened(message), err=True)
 
 
 def bad_option(option: str, problem: str) -> typer.BadParameter:

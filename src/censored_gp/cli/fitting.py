@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import clone
 
 from censored_gp.cli.console import bad_option, option_of, say
-from censored_gp.cli.options import FILE, Given, ModelName, split_names
+from censored_gp.cli.options import FILE, Given, split_names
 from censored_gp.cli.output import ENDINGS, check_target
 from censored_gp.data.errors import did_you_mean, listed, reads_as
 from censored_gp.data.files import File
@@ -180,7 +180,7 @@ def training_inputs(model: CensoredGP, rows: Any = slice(None)) -> Table:
 
 def unfitted(given: Given) -> CensoredGP:
     """Return the model that the options describe."""
-    return MODELS[(given.model or ModelName.hmocgp).upper()](
+    return MODELS[(given.model or "hmocgp").upper()](
         _likelihood(given.likelihood or "gaussian"),
         random_state=given.seed or 0,
         max_iterations=given.iterations,
@@ -246,7 +246,7 @@ def fit_arguments(given: Given, source: File) -> dict[str, Any]:
         "own_inputs": split_names(given.own_inputs, names) or None,
         "holidays": given.holidays,
         "by": given.by,
-        "side": str(given.side or "right"),
+        "side": given.side or "right",
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace as Given
@@ -19,9 +18,7 @@ import typer
 from censored_gp.cli.console import bad_option, explained
 
 # The six models of the paper.
-ModelName = StrEnum("ModelName", ["hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp"])
-# What a flag says of a value.
-Side = StrEnum("Side", ["right", "left"])
+MODEL_NAMES = ("hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp")
 
 Option = tuple[Any, Any]
 Options = dict[str, Option]
@@ -39,6 +36,27 @@ names = partial(option, list[str] | None)
 number = partial(option, int | None, "NUMBER")
 share = partial(option, float, "NUMBER", min=0.001, max=0.999)
 path = partial(option, Path | None, "FILE")
+
+
+def one_of(name: str, values: Iterable[str], given: str) -> str:
+    """Return one of the values of an option, whatever its case, or refuse it."""
+    from censored_gp.data.errors import did_you_mean
+
+    if given.lower() not in values:
+        hint = did_you_mean(given, values)
+        raise bad_option(name, f"{given!r} is not one of {', '.join(values)}. {hint}")
+    return given.lower()
+
+
+def choice(name: str, values: tuple[str, ...], text: str) -> Option:
+    """Return an option that has one of some values."""
+    return option(
+        str | None,
+        f"<{'|'.join(values)}>",
+        text,
+        callback=lambda given: given and one_of(name, values, given),
+        autocompletion=lambda incomplete: [v for v in values if v.startswith(incomplete)],
+    )
 
 
 def table(text: str, default: Any = None) -> Option:
@@ -89,9 +107,9 @@ MODEL: Options = {
         "Share of the period in which it was seen: column, or minutes/60, or 1-minutes_empty/60; "
         "unknown, for flagged counts that stopped at some moment.",
     ),
-    "side": option(
-        Side | None,
-        None,
+    "side": choice(
+        "--side",
+        ("right", "left"),
         "Meaning of a flag: the truth is at least the value (right, the default) or at most the "
         "value (left).",
     ),
@@ -103,7 +121,7 @@ MODEL: Options = {
         "As negative_binomial, or a=poisson,b=gamma; gaussian by default.",
         autocompletion=_likelihoods,
     ),
-    "model": option(ModelName | None, None, "hmocgp by default.", case_sensitive=False),
+    "model": choice("--model", MODEL_NAMES, "hmocgp by default."),
     "iterations": number("Maximal number of iterations.", min=1),
     "seed": number("Random seed; 0 by default.", min=0),
 }
@@ -147,14 +165,7 @@ def split_names(given: Iterable[str] | None, header: Sequence[str] = ()) -> list
 
 def split_presets(option: str, given: Iterable[str] | None) -> list[str]:
     """Return the models of a comma-separated list, in capitals as the library has them."""
-    from censored_gp.data.errors import did_you_mean
-
-    names = [name.lower() for name in split_names(given)]
-    for name in names:
-        if name not in list(ModelName):
-            hint = did_you_mean(name, ModelName)
-            raise bad_option(option, f"{name!r} is not one of {', '.join(ModelName)}. {hint}")
-    return [name.upper() for name in names]
+    return [one_of(option, MODEL_NAMES, name).upper() for name in split_names(given)]
 
 
 def register(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -18,6 +19,9 @@ from jaxtyping import Bool
 
 # Letters of a name that are shown in a message at most.
 LONGEST_NAME = 80
+
+# What is longer is no word, and no path of a file.
+LONGEST_WORD = 1000
 
 # Names that are listed in a message at most.
 MOST_NAMES = 20
@@ -84,7 +88,7 @@ class DataError(ValueError):
             place += f" (and {self.more} more such cell{'s' if self.more > 1 else ''})"
         said = self.problem if self.argument is None else f"`{self.argument}` {self.problem}"
         said = f"{place}: {said}" if place else said
-        return f"{said} {self.hint}" if self.hint else said
+        return shortened(f"{said} {self.hint}" if self.hint else said)
 
 
 def refuse(
@@ -119,6 +123,15 @@ def reads_as(reader: Callable[[Any], Any], value: Any) -> bool:
     return True
 
 
+def shortened(text: str) -> str:
+    """Return a text with endless words cut, such as a name of 100,000 letters.
+
+    >>> len(shortened("got " + 100_000 * "x"))
+    84
+    """
+    return re.sub(rf"(\S{{{LONGEST_NAME - 3}}})\S{{{LONGEST_WORD},}}", r"\1...", text)
+
+
 def quoted(name: Any) -> str:
     """Return a name in quotes, cut if it is very long."""
     text = str(name)
@@ -144,4 +157,4 @@ def warn(message: str, kind: type[Warning] = UserWarning) -> None:
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith("censored_gp."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, kind, stacklevel=max(level, 2))
+    warnings.warn(shortened(message), kind, stacklevel=max(level, 2))

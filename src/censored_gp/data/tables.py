@@ -339,7 +339,7 @@ def is_table(data: Any) -> bool:
     try:
         found = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
     except DuplicateError:
-        return True
+        found = read_table(data)  # It says which.
     return isinstance(found, nw.DataFrame | Mapping | Table | Path)
 
 
@@ -533,7 +533,7 @@ def from_arrow(array: Any, name: str, noun: str, zone: str | None = None) -> Col
 def _keep_digits(numbers: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
     """Return numbers as float64, integers that have more digits than that as int64."""
     floats = numbers.astype(np.float64)
-    long = numbers.dtype.kind == "i" and np.abs(floats).max(initial=0.0) > 2.0**53
+    long = 2.0**53 < np.abs(floats).max(initial=0.0) < 2.0**63
     return numbers.astype(np.int64) if long else floats
 
 

@@ -10,12 +10,12 @@ import datetime
 import re
 from collections.abc import Callable
 from typing import Any, NoReturn
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.errors import DataError, reads_as
+from censored_gp.data.errors import DataError, did_you_mean, reads_as
 from censored_gp.data.inputs import spacing
 
 Times = Shaped[np.ndarray, " N"]
@@ -100,7 +100,8 @@ def zone_rules(zone: str) -> datetime.tzinfo:
         return ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
         said = 'must be a name such as "Europe/Copenhagen" or an offset such as "+02:00", got '
-        raise DataError(f"{said}{zone!r}.", argument="zone") from error
+        said += f"{zone!r}. {did_you_mean(zone, available_timezones())}"
+        raise DataError(said, argument="zone") from error
 
 
 def zone_name(rules: datetime.tzinfo) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from censored_gp.data.errors import did_you_mean, listed
+from censored_gp.data.errors import did_you_mean, listed, quoted, reads_as
 from censored_gp.inference import Engine, Task, find_engine
 from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.model.starting_values import ROLES
@@ -47,7 +47,8 @@ def check_settings(model: Any) -> Any:
         given = getattr(model, name)
         for role, values in given.items() if isinstance(given, Mapping) else ():
             if role not in ROLES:
-                raise ValueError(f"`{name}` must be a dict by role, got the role {role!r}.")
+                said = f"`{name}` must be a dict by role, got the role {quoted(role)}. "
+                raise ValueError(said + did_you_mean(role, ROLES))
             for value in values if isinstance(values, list | tuple) else [values]:
                 what = f"{name}[{role!r}]"
                 validate_parameter_constraints({what: constraint}, {what: value}, "CensoredGP")
@@ -122,7 +123,7 @@ def with_points(chosen: Any, hyperparameters: str, engine: Any, task: Task) -> A
 def check_probability(probability: Any) -> None:
     """Refuse what is no probability of an interval."""
     number = isinstance(probability, Real) and not isinstance(probability, bool)
-    if not number or not 0 < float(probability) < 1:
+    if not number or not reads_as(float, probability) or not 0 < float(probability) < 1:
         raise ValueError(f"`probability` must be between 0 and 1, got {probability!r}.")
 
 

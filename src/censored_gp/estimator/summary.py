@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
-from censored_gp.data.errors import listed
+from censored_gp.data.errors import did_you_mean, listed, quoted, shortened
 from censored_gp.data.inputs import Columns
 from censored_gp.kernels import Kernel
 from censored_gp.model.lmc import LMC
@@ -45,7 +45,8 @@ def varying_prior(model: Model, role: str, kernel: int | None = None) -> LMC:
     """Return the linear model of coregionalization of a role that varies and has the kernel."""
     varying = {name: lmc for name, lmc in model.priors.items() if lmc.varies}
     if role not in varying:
-        raise ValueError(f"`role` must be one that varies, {listed(varying)}, got {role!r}.")
+        said = f"`role` must be one that varies, {listed(varying)}, got {quoted(role)}. "
+        raise ValueError(said + did_you_mean(role, varying))
     last = len(varying[role].kernels) - 1
     if kernel is not None and kernel not in range(last + 1):
         raise ValueError(f"`kernel` must be a position from 0 to {last}, got {kernel!r}.")
@@ -85,7 +86,7 @@ def describe(estimator: Any) -> str:
         for name, row in zip(names, prior_correlation(model), strict=True):
             cells = " ".join(f"{value:6.3f}" for value in row)
             lines.append(f"  {name:>{max(map(len, names))}} {cells}")
-    return "\n".join(lines)
+    return shortened("\n".join(lines))
 
 
 def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:

@@ -102,6 +102,8 @@ TOO_FAR = 3.0
 FEW_CELLS = 5.0
 """With fewer cells for each hyper-parameter, many coupled outputs get a warning."""
 TOO_FEW = "the data cannot tell what outputs share from noise, and intervals may be too narrow."
+TOO_FAR_IS_REFUSED: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
+"""What numpy says of a step too far: the bound is not finite there, and the step is refused."""
 MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": "The fit ran out of iterations before the bound settled; raise "
@@ -261,7 +263,8 @@ class Optimizer:
 
     def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
         """Evaluate the bound, its gradient and the next sites."""
-        found = evaluate(free, sites, self.problem, self.jitter)
+        with np.errstate(**TOO_FAR_IS_REFUSED):
+            found = evaluate(free, sites, self.problem, self.jitter)
         value, gradient = found.elbo, to_vector(found.gradient)
         if not np.isfinite([value, *gradient]).all():
             value = -np.inf
@@ -601,7 +604,7 @@ class FitSchedule:
                     return state
             return best
 
-        with blas_threads_for(order):
+        with blas_threads_for(order), np.errstate(**TOO_FAR_IS_REFUSED):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
             prior = log_prior(best.free, self.centre, self.settings.hold).curvature
             root = principal_directions(best.free, information, prior, lambda *z: at(*z)[-2:])

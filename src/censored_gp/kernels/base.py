@@ -306,7 +306,7 @@ def _show(value: Any) -> str:
 
 
 def _check_positive(where: str, value: Any, durations: bool) -> None:
-    """Refuse what is not a positive number, an array of them, or (if allowed) a duration."""
+    """Refuse what is not a positive number or, where durations may be, an array or one of them."""
     if value is None or isinstance(value, Tracer):
         return
     if durations and isinstance(value, tuple):
@@ -315,6 +315,8 @@ def _check_positive(where: str, value: Any, durations: bool) -> None:
         return
     number = duration_hours(value) if durations and isinstance(value, str) else value
     numeric = isinstance(number, int | float | np.ndarray | jax.Array)
+    # Only what has the units of inputs may differ by column.
+    numeric = numeric and np.size(number) > 0 and (durations or np.ndim(number) == 0)
     if not numeric or not np.all(np.isfinite(number) & (np.asarray(number) > 0)):
         also = ', or a duration such as "7d" on a column of times' if durations else ""
         raise ValueError(f"{where} must be a positive, finite number{also}, got {_show(value)}.")

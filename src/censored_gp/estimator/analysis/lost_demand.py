@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from censored_gp.data.errors import listed, refuse
+from censored_gp.data.errors import did_you_mean, listed, refuse, shortened
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import group_labels, is_missing, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
@@ -179,11 +179,11 @@ def _grouping(training: TrainingData, by: Any) -> Grouping:
     elif np.ndim(by) == 1 and len(by) in (len(training.inputs), len(training.places)):
         found = _coded("group", _spread(training, np.asarray(by)))
     if found is None or found[0] in FIGURES:
-        problem = repr(by) if found is None else "a name that a column of the answer has"
+        problem = shortened(repr(by)) if found is None else "a name that a column of the answer has"
         raise ValueError(
             f"`by` must be among {listed(PARTS)}, columns of the training table (of a model from a "
             f"file: its time and inputs), a list of these, or one label for each of the {shape[0]} "
-            f"rows, got {problem}."
+            f"rows, got {problem}. {did_you_mean(by, [*PARTS, *training.columns.groups])}"
         )
     return found
 
