@@ -1,9 +1,9 @@
 """Incomplete gamma functions in log space, with derivatives in the shape too.
 
 P(a, x) = int_0^x t^(a-1) e^-t dt / Gamma(a) and Q = 1 - P. The smaller of the two is computed
-with full relative precision and the other follows from it: by a power series below x = a + 1, by
-Legendre's continued fraction above, and by Temme's uniform expansion for large shapes. The
-probabilities of a Poisson count come last.
+with full relative precision and the other follows from it: by Temme's uniform expansion for large
+shapes, elsewhere by the continued fraction of the incomplete beta function, whose limit this is.
+The probabilities of a Poisson count come last.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import digamma, gammaln, xlogy
-from jaxtyping import Array, Bool, Float, Int
+from jax.scipy.special import digamma
+from jaxtyping import Array, Float, Int
 
+from censored_gp.likelihoods.special.beta import HUGE, TINY, log_smaller_odds_tail
 from censored_gp.likelihoods.special.elementary import (
     HALF_LOG_2PI,
-    TOLERANCE,
     Batch,
     Mask,
     Numbers,
@@ -31,20 +31,12 @@ from censored_gp.likelihoods.special.elementary import (
     erfcx,
     log1p_curvature,
     log_ratio_excess,
-    steed,
     stirling_error,
     with_slopes,
 )
 
-MINIMUM_SHAPE, MAXIMUM_ETA = 12.0, 1.0
-"""Temme's expansion is used from this shape on and up to this |eta|."""
+# Powers of 1/a and of eta kept: they leave 2e-13 at the edges of the region of the expansion.
 ORDERS, DEGREE = 9, 26
-"""Powers of 1/a and of eta kept: they leave 2e-13 at the edges of that region."""
-MAXIMUM_STEPS = 2000
-TINY, HUGE = 1e-30, 1e30
-"""Shapes are clipped to this range, so that products of several of them stay finite."""
-FEW = 16.0
-"""Counts below this take their factorial from the log-gamma function."""
 
 
 @functools.cache
@@ -71,7 +63,7 @@ def coefficients() -> Float[np.ndarray, "orders degree"]:
 def in_region(a: Batch, x: Batch) -> Array:
     """Return where the expansion has full precision: a >= 12 and |eta| <= 1."""
     half_square = -log_ratio_excess(x / a, (x - a) / a)
-    return (a >= MINIMUM_SHAPE) & (half_square <= 0.5 * MAXIMUM_ETA**2)
+    return (a >= 12.0) & (half_square <= 0.5)
 
 
 def log_smaller_tail(a: Batch, x: Batch) -> Batch:
@@ -143,39 +135,11 @@ def _is_lower(a: Batch, x: Batch) -> Mask:
 
 @jax.jit
 def _log_smaller(a: Batch, x: Batch) -> Batch:
-    """Return log P where `_is_lower`, log Q elsewhere, each by what converges fast there."""
-    uniform, lower = in_region(a, x), _is_lower(a, x)
+    """Return log P where `_is_lower`, log Q elsewhere."""
+    uniform = in_region(a, x)
     expansion = log_smaller_tail(jnp.where(uniform, a, 20.0), jnp.where(uniform, x, 20.0))
-    below, above = lower & ~uniform, ~lower & ~uniform
-    series = _power_series(jnp.where(below, a, 1.0), jnp.where(below, x, 0.0)) / a
-    fraction = _legendre_fraction(jnp.where(above, a, 1.0), jnp.where(above, x, 1.0))
     a, x = jnp.where(uniform, 1.0, a), jnp.where(uniform, 1.0, x)
-    looped = log_gamma_kernel(a, x) + jnp.log(jnp.where(below, series, fraction))
-    return jnp.where(uniform, expansion, looped)
-
-
-def _power_series(a: Batch, x: Batch) -> Batch:
-    """Return 1 + x/(a+1) + x^2/((a+1)(a+2)) + ... = a P / kernel (DLMF 8.11.4)."""
-
-    def step(state: tuple) -> tuple:
-        n, term, total = state
-        term = term * (x / (a + n + 1.0))
-        return n + 1.0, term, total + term
-
-    def unfinished(state: tuple) -> Bool[Array, ""]:
-        n, term, total = state
-        return (n < MAXIMUM_STEPS) & jnp.any(term > TOLERANCE * total)
-
-    return lax.while_loop(unfinished, step, (0.0, jnp.ones_like(x), jnp.ones_like(x)))[2]
-
-
-def _legendre_fraction(a: Batch, x: Batch) -> Batch:
-    """Return Q / kernel = 1/(x+1-a + 1(a-1)/(x+3-a + 2(a-2)/(x+5-a + ...))) (DLMF 8.9.2)."""
-
-    def coefficients(n: Float[Array, ""]) -> Pair:
-        return n * (a - n), x - a + (2.0 * n + 1.0)
-
-    return steed(coefficients, 1.0 / (x - a + 1.0))
+    return jnp.where(uniform, expansion, log_smaller_odds_tail(a, x, jnp.zeros_like(a))[0])
 
 
 def log_poisson(k: Numbers, mu: Numbers) -> Batch:
@@ -186,10 +150,5 @@ def log_poisson(k: Numbers, mu: Numbers) -> Batch:
 
 @with_slopes
 def _log_poisson(asked: tuple[bool, bool], k: Batch, mu: Batch) -> tuple[Batch, tuple]:
-    few = jnp.where(k < FEW, k, 0.0)
-    direct = xlogy(few, mu) - mu - gammaln(few + 1.0)
-    many = jnp.where(k < FEW, FEW, k)
-    deviance = many * log_ratio_excess(mu / many, (mu - many) / many)
-    saddle = deviance - 0.5 * jnp.log(many) - HALF_LOG_2PI - stirling_error(1.0 / many)
     in_count = jnp.log(mu) - digamma(k + 1.0) if asked[0] else None
-    return jnp.where(k < FEW, direct, saddle), (in_count, (k - mu) / mu)
+    return log_gamma_kernel(k + 1.0, mu) - jnp.log(mu), (in_count, (k - mu) / mu)
