@@ -108,8 +108,7 @@ class Tweedie(Likelihood):
         y, (rate, a, scale) = jnp.asarray(y, float), _jumps(mean, dispersion, power)
         cdf, survival = log_compound_tails(rate, a, jnp.where(y > 0, y / scale, 1.0))
         zero = jnp.minimum(-rate, -1e-300)
-        lower = jnp.where(y > 0, cdf, jnp.where(y < 0, -jnp.inf, zero))
-        return lower, jnp.where(y > 0, survival, jnp.where(y < 0, 0.0, log1mexp(zero)))
+        return jnp.where(y > 0, cdf, zero), jnp.where(y > 0, survival, log1mexp(zero))
 
     def mean(self, mean: Batch, dispersion: Batch, power: Batch) -> Batch:
         """Return the mean."""
@@ -121,8 +120,7 @@ class Tweedie(Likelihood):
 
     def moments_within(self, lower: Batch, upper: Batch, *theta: Batch, kind: Kind = None) -> Pair:
         """Return moments given bounds, from the tails of the density times y and y^2."""
-        lower, upper, mean, dispersion, power = jnp.broadcast_arrays(lower, upper, *theta)
-        each = mean, dispersion, power
+        lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
         order = jnp.arange(1.0, 3.0).reshape((-1,) + (1,) * lower.ndim)
 
         def tilted(y: Batch, *theta: Batch) -> Pair:
@@ -132,13 +130,11 @@ class Tweedie(Likelihood):
 
         law: Any = SimpleNamespace(support=self.support, log_tails=tilted)
         twice = (jnp.stack([lower, lower]), jnp.stack([upper, upper]))
-        ends = bound_tails(law, *twice, each)
         whole = log_difference(*bound_tails(self, lower, upper, each))
-        first, second = log_difference(*ends)
-        masses, variance = [whole, first, second], self.variance(*each)
+        masses = [whole, *log_difference(*bound_tails(law, *twice, each))]
+        mean, variance = each[0], self.variance(*each)
         raw = jnp.log(mean), jnp.log(mean**2 + variance)
-        density, bounds = lambda y: self.log_density(y, *each), (jnp.maximum(lower, 0.0), upper)
-        return moments_by_powers(density, bounds, masses, raw)
+        return moments_by_powers(self, (jnp.maximum(lower, 0.0), upper), each, masses, raw)
 
     def sample(
         self, key: Array, shape: Shape, mean: Batch, dispersion: Batch, power: Batch

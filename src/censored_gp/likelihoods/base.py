@@ -177,11 +177,7 @@ class Likelihood(eqx.Module):
     def log_interval(self, lower: Batch, upper: Batch, *theta: Batch) -> Batch:
         """Return log P(lower <= Y <= upper) for finite lower < upper inside the support."""
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        # Both ends in one call: half the code to compile.
-        ends = jnp.stack([self.support.just_below(lower), upper])
-        cdf, survival = self.log_tails(ends, *each)
-        tails = (cdf[0], survival[0]), (cdf[1], survival[1])
-        return between(self, tails, lower, upper, each)
+        return between(self, bound_tails(self, lower, upper, each), lower, upper, each)
 
     def expected_log_density(
         self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
@@ -313,7 +309,9 @@ class Likelihood(eqx.Module):
 
     def log_at_least(self, y: Batch, *theta: Batch) -> Batch:
         """Return log P(Y >= y)."""
-        return self.log_survival(self.support.just_below(jnp.asarray(y)), *theta)
+        excludes, _ = self.support.excludes(y, y)
+        inner = self.support.just_below(jnp.where(excludes, y, self.support.inside[1]))
+        return jnp.where(excludes, self.log_survival(inner, *theta), 0.0)
 
     def log_tails_anywhere(self, y: Batch, *theta: Batch) -> Pair:
         """Return (log P(Y <= y), log P(Y > y)) for any number y, in the support or not."""

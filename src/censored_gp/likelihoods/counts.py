@@ -36,8 +36,8 @@ class Poisson(Likelihood):
 
     def log_tails(self, y: Batch, rate: Batch) -> Pair:
         """Return both tails, which are the incomplete gamma functions of shape y + 1."""
-        survival, cdf = log_gamma_tails(jnp.maximum(y, 0.0) + 1.0, rate)
-        return _from_zero(y, cdf, survival)
+        survival, cdf = log_gamma_tails(jnp.asarray(y) + 1.0, rate)
+        return cdf, survival
 
     def expected_log_density(
         self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
@@ -102,8 +102,8 @@ class NegativeBinomial(Likelihood):
     def log_tails(self, y: Batch, mean: Batch, dispersion: Batch) -> Pair:
         """Return both tails: log I_p(r, y + 1) and log I_(1-p)(y + 1, r)."""
         mean = self.mean(mean, dispersion)
-        survival, cdf = log_odds_tails(jnp.maximum(y, 0.0) + 1.0, mean, dispersion)
-        return _from_zero(y, cdf, survival)
+        survival, cdf = log_odds_tails(jnp.asarray(y) + 1.0, mean, dispersion)
+        return cdf, survival
 
     def mean(self, mean: Batch, dispersion: Batch) -> Batch:
         """Return the mean, of which all else is made."""
@@ -182,9 +182,3 @@ class PaperNegativeBinomial(NegativeBinomial):
         mean, dispersion = super().start(values)
         dispersion = min(dispersion, np.exp(-1.0) / mean)
         return float(-np.log(mean * dispersion) / dispersion), float(dispersion)
-
-
-def _from_zero(y: Batch, cdf: Batch, survival: Batch) -> Pair:
-    """Return the log tails of a count, which is never below zero."""
-    below = jnp.asarray(y) < 0
-    return jnp.where(below, -jnp.inf, cdf), jnp.where(below, 0.0, survival)

@@ -26,8 +26,6 @@ from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log
 from censored_gp.likelihoods.support import COUNTS
 from censored_gp.likelihoods.truncation import Kind
 
-SMALLEST = 1e-16
-"""The least lower tail: it is a difference of upper ones, which are exact to 1e-9."""
 NEGLIGIBLE = 23.0
 """Where the log integrand is this far below its peak, the integral ends."""
 NODES = (22, 14, 16)
@@ -66,13 +64,12 @@ class PartialCount(Likelihood, register=False):
     def log_tails(self, y: Batch, *theta: Batch) -> Pair:
         """Return the upper tail S(y + 1) / S(0), and what it leaves for the lower one."""
         y, *each = jnp.broadcast_arrays(y, *theta)
-        ends = jnp.stack([jnp.maximum(y, -1.0) + 1.0, jnp.zeros_like(y)])
         # Both in one call: half the code to compile.
-        above, whole = self.family.log_part(ends, *each)
+        above, whole = self.family.log_part(jnp.stack([y + 1.0, jnp.zeros_like(y)]), *each)
         survival = jnp.minimum(above - whole, 0.0)
-        # Two tails that were both lost would differ by NaN.
-        cdf = log1mexp(jnp.minimum(survival, -SMALLEST))
-        return jnp.where(y < 0, -jnp.inf, cdf), survival
+        # The lower tail is a difference of upper ones, which are exact to 1e-9. If both were lost,
+        # it must not be NaN.
+        return log1mexp(jnp.minimum(survival, -1e-16)), survival
 
     def mean(self, *theta: Batch) -> Batch:
         """Return 1 / S(0) - 1."""

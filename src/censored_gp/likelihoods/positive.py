@@ -32,13 +32,10 @@ class LogNormal(Likelihood):
         z = (jnp.log(y) - location) / scale
         return -0.5 * z**2 - HALF_LOG_2PI - jnp.log(scale) - jnp.log(y)
 
-    def log_cdf(self, y: Batch, location: Batch, scale: Batch) -> Batch:
-        """Return log Phi((log y - location) / scale)."""
-        return log_ndtr((jnp.log(y) - location) / scale)
-
-    def log_survival(self, y: Batch, location: Batch, scale: Batch) -> Batch:
-        """Return log Phi((location - log y) / scale)."""
-        return log_ndtr((location - jnp.log(y)) / scale)
+    def log_tails(self, y: Batch, location: Batch, scale: Batch) -> Pair:
+        """Return log Phi(z) and log Phi(-z) at z = (log y - location) / scale."""
+        z = (jnp.log(y) - location) / scale
+        return log_ndtr(z), log_ndtr(-z)
 
     def log_interval(self, lower: Batch, upper: Batch, location: Batch, scale: Batch) -> Batch:
         """Return that of Z = (log Y - location) / scale between the ends."""
@@ -68,11 +65,9 @@ class LogNormal(Likelihood):
         lower, upper, location, scale = jnp.broadcast_arrays(lower, upper, *theta)
         square = jnp.square(scale)
         moved = jnp.stack([location + m * square for m in range(3)])
-        # In one call, as tails take long to compile.
-        masses = [*log_mass(self, lower, upper, moved, scale, kind=kind)]
+        masses = log_mass(self, lower, upper, moved, scale, kind=kind)
         raw = [m * location + 0.5 * m**2 * square for m in (1, 2)]
-        density, bounds = lambda y: self.log_density(y, location, scale), (lower, upper)
-        return moments_by_powers(density, bounds, masses, raw)
+        return moments_by_powers(self, (lower, upper), (location, scale), masses, raw)
 
     def rescaled(self, shift: Batch, scale: Batch, *theta: Batch) -> tuple[Batch, ...]:
         """Return the parameters of scale Y: the location is that of a logarithm."""
@@ -122,11 +117,9 @@ class Gamma(Likelihood):
         """Return moments given bounds: a power m adds m to the shape."""
         lower, upper, mean, shape = jnp.broadcast_arrays(lower, upper, *theta)
         growth = jnp.stack([1.0 + m / shape for m in range(3)])
-        # In one call, as tails take long to compile.
-        masses = [*log_mass(self, lower, upper, mean * growth, shape * growth, kind=kind)]
+        masses = log_mass(self, lower, upper, mean * growth, shape * growth, kind=kind)
         raw = jnp.log(mean), 2.0 * jnp.log(mean) + jnp.log(growth[1])
-        density, bounds = lambda y: self.log_density(y, mean, shape), (lower, upper)
-        return moments_by_powers(density, bounds, masses, raw)
+        return moments_by_powers(self, (lower, upper), (mean, shape), masses, raw)
 
     def sample(self, key: Array, shape: Shape, mean: Batch, concentration: Batch) -> Batch:
         """Return Gamma draws."""
@@ -218,11 +211,9 @@ class Weibull(Likelihood):
         lower, upper, scale, shape = jnp.broadcast_arrays(lower, upper, *theta)
         ends = [(jnp.maximum(end, 0.0) / scale) ** shape for end in (lower, upper)]
         powers = jnp.stack([1.0 + m / shape for m in range(3)])
-        # In one call, as tails take long to compile.
-        masses = [*log_mass(Gamma(), *ends, powers, powers, kind=kind)]
-        raw = [m * jnp.log(scale) + gammaln(power) for m, power in enumerate(powers)]
-        density, bounds = lambda y: self.log_density(y, scale, shape), (lower, upper)
-        return moments_by_powers(density, bounds, masses, raw[1:])
+        masses = log_mass(Gamma(), *ends, powers, powers, kind=kind)
+        raw = [m * jnp.log(scale) + gammaln(powers[m]) for m in (1, 2)]
+        return moments_by_powers(self, (lower, upper), (scale, shape), masses, raw)
 
     def quantile(self, u: Batch, scale: Batch, shape: Batch) -> Batch:
         """Return scale (-log(1 - u))^(1/shape)."""

@@ -37,13 +37,10 @@ class Gaussian(Likelihood):
         """Return -(y - mean)^2 / (2 scale^2) - log(scale sqrt(2 pi))."""
         return -0.5 * ((y - mean) / scale) ** 2 - jnp.log(scale) - HALF_LOG_2PI
 
-    def log_cdf(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
-        """Return log Phi((y - mean) / scale)."""
-        return log_ndtr((y - mean) / scale)
-
-    def log_survival(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
-        """Return log Phi((mean - y) / scale)."""
-        return log_ndtr((mean - y) / scale)
+    def log_tails(self, y: Batch, mean: Batch, scale: Batch) -> Pair:
+        """Return log Phi(z) and log Phi(-z) at z = (y - mean) / scale."""
+        z = (y - mean) / scale
+        return log_ndtr(z), log_ndtr(-z)
 
     def log_interval(self, lower: Batch, upper: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return log P of Z = (Y - mean) / scale between the ends: far quicker than two tails."""

@@ -129,7 +129,11 @@ def _log_between(
 
 
 def moments_by_powers(
-    log_density: Curve, bounds: Pair, log_masses: Sequence[Batch], log_moments: Sequence[Batch]
+    family: Likelihood,
+    bounds: Pair,
+    theta: Sequence[Batch],
+    log_masses: Batch | Sequence[Batch],
+    log_moments: Sequence[Batch],
 ) -> Pair:
     """Return mean and variance of a positive Y given lower <= Y <= upper.
 
@@ -141,7 +145,7 @@ def moments_by_powers(
     first, second = (jnp.exp(e + mass - whole) for e, mass in zip(log_moments, tilted, strict=True))
     narrow = (upper < NARROW * lower) & jnp.isfinite(upper)
     low, high = jnp.where(narrow, lower, 1.0), jnp.where(narrow, upper, 1.0)
-    centre, spread = _integrated(log_density, low, high)
+    centre, spread = _integrated(lambda y: family.log_density(y, *theta), low, high)
     mean = jnp.clip(jnp.where(narrow, centre, first), lower, upper)
     return mean, jnp.where(narrow, spread, jnp.maximum(second - first**2, 0.0))
 

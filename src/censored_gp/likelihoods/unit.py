@@ -98,17 +98,11 @@ class Bernoulli(Likelihood):
         odds = jnp.asarray(odds)
         return -jnp.log1p(jnp.where(jnp.asarray(y) > 0.5, 1.0 / odds, odds))
 
-    def log_cdf(self, y: Batch, odds: Batch) -> Batch:
-        """Return log P(0) at 0, 0 from 1 on."""
-        y = jnp.asarray(y)
-        below = jnp.where(y < 0, -jnp.inf, self.log_density(jnp.zeros(()), odds))
-        return jnp.where(y < 1, below, 0.0)
-
-    def log_survival(self, y: Batch, odds: Batch) -> Batch:
-        """Return log P(1) at 0, 0 before."""
-        y = jnp.asarray(y)
-        below = jnp.where(y < 0, 0.0, self.log_density(jnp.ones(()), odds))
-        return jnp.where(y < 1, below, -jnp.inf)
+    def log_tails(self, y: Batch, odds: Batch) -> Pair:
+        """Return log P(0) and log P(1) at 0; nothing is above 1."""
+        zero, one = self.log_density(jnp.zeros(()), odds), self.log_density(jnp.ones(()), odds)
+        some = jnp.asarray(y) < 1
+        return jnp.where(some, zero, 0.0), jnp.where(some, one, -jnp.inf)
 
     def mean(self, odds: Batch) -> Batch:
         """Return odds / (1 + odds)."""
