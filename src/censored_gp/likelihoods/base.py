@@ -27,8 +27,8 @@ from censored_gp.likelihoods.truncation import Kind, between, bound_tails, log_m
 
 Role = Literal["mean", "scale", "shape"]
 Shape = tuple[int, ...]
+# Observed values, or bounds, of one output.
 Values = Float[np.ndarray, " N"]
-"""Observed values, or bounds, of one output."""
 KINDS = ("exact", "right", "left", "interval")
 """The kinds of cell, besides missing ones."""
 

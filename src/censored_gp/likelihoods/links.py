@@ -126,10 +126,10 @@ class OneToTwo(Link):
         return jnp.log(theta - ONE_TO_TWO.lower) - jnp.log(ONE_TO_TWO.upper - theta)
 
 
+# The links that can be asked for by name.
 LINKS: dict[str, type[Link]] = {
     k.name: k for k in (Identity, Exp, Softplus, Logistic, ExpAboveOne, OneToTwo)
 }
-"""The links that can be asked for by name."""
 
 
 def as_link(link: str | Link) -> Link:

@@ -26,14 +26,14 @@ from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log
 from censored_gp.likelihoods.support import COUNTS
 from censored_gp.likelihoods.truncation import Kind
 
+# Where the log integrand is this far below its peak, the integral ends.
 NEGLIGIBLE = 23.0
-"""Where the log integrand is this far below its peak, the integral ends."""
+# Gauss-Legendre nodes on the three pieces of the integral.
 NODES = (22, 14, 16)
-"""Gauss-Legendre nodes on the three pieces of the integral."""
+# Newton steps towards either end; they come from outside, so that few only cost accuracy.
 SEARCH = 10
-"""Newton steps towards either end; they come from outside, so that few only cost accuracy."""
+# The width of an empty piece, whose log must not be infinite.
 NO_WIDTH = 1e-300
-"""The width of an empty piece, whose log must not be infinite."""
 
 
 def averages_exposure(likelihood: Likelihood) -> bool:

@@ -7,21 +7,21 @@ import functools
 import numpy as np
 from jaxtyping import Float
 
+# Nodes per dimension: fewer where the grid is a product of several.
 NODES = {0: 1, 1: 20, 2: 10, 3: 8}
-"""Nodes per dimension: fewer where the grid is a product of several."""
+# The number of nodes for moments that have no closed form.
 MOMENT_NODES = 40
-"""The number of nodes for moments that have no closed form."""
 EVEN_NODES = 128
+# Evenly spaced nodes reach this many standard deviations.
 REACH = 8.0
-"""Evenly spaced nodes reach this many standard deviations."""
 
+# Nodes per dimension of each of several shifted grids, and how far they are apart.
 SHIFTED = {0: (1, 1.0), 1: (10, 0.8), 2: (6, 1.1), 3: (4, 1.5)}
-"""Nodes per dimension of each of several shifted grids, and how far they are apart."""
+# The same where the nodes of one dimension will be reweighted: they reach further out.
 WIDE = (18, 0.9)
-"""The same where the nodes of one dimension will be reweighted: they reach further out."""
 
+# Nodes, S or S for each of J parameters, and their weights.
 Rule = tuple[Float[np.ndarray, "..."], Float[np.ndarray, "S"]]
-"""Nodes, S or S for each of J parameters, and their weights."""
 
 
 @functools.cache

@@ -14,12 +14,12 @@ from censored_gp.likelihoods.support import Support
 
 LARGEST_COUNT = 2.0**53
 MAXIMUM_STEPS = 200
+# The relative error of a log tail, or of the value, below which a Newton step is the last.
 SETTLED = 1e-13
-"""The relative error of a log tail, or of the value, below which a Newton step is the last."""
+# Each leap is this many times as long as the last.
 LONGER = 3.0
-"""Each leap is this many times as long as the last."""
+# The slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1.
 ROUNDING = 1e-13
-"""The slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1."""
 
 Tails = Callable[[Batch], Pair]
 Density = Callable[[Batch], Batch]

@@ -17,8 +17,8 @@ from censored_gp.likelihoods.special.normal import log_normal_interval
 from censored_gp.likelihoods.support import REAL
 from censored_gp.likelihoods.truncation import Kind, moments_by_stein
 
+# Bounds further out than this (in standard deviations) have tails near the least numbers.
 FAR = 20.0
-"""Bounds further out than this (in standard deviations) have tails near the least numbers."""
 
 
 class Gaussian(Likelihood):

@@ -25,23 +25,23 @@ from censored_gp.likelihoods.special.interval import (
 if TYPE_CHECKING:
     from censored_gp.likelihoods.base import Likelihood
 
+# The kind that all cells have: exact, right, left or interval; None is any of them.
 Kind = str | None
-"""The kind that all cells have: exact, right, left or interval; None is any of them."""
 Curve = Callable[[Batch], Batch]
+# Log tails at both ends of an interval that is neither narrow nor far out.
 HARMLESS = (-2.0, -0.5), (-0.5, -2.0)
-"""Log tails at both ends of an interval that is neither narrow nor far out."""
+# The relative error of a probability, for each unit of its logarithm.
 ROUNDING = 1e-15
-"""The relative error of a probability, for each unit of its logarithm."""
+# The relative error of a variance above which the density is integrated.
 WORST = 1e-8
-"""The relative error of a variance above which the density is integrated."""
+# Where the log density is this far below its peak, the integral ends.
 NEGLIGIBLE = 37.0
-"""Where the log density is this far below its peak, the integral ends."""
+# The number of pieces, each with its own Gauss nodes, into which sums over counts are cut.
 PANELS = 12
-"""The number of pieces, each with its own Gauss nodes, into which sums over counts are cut."""
+# Up to this ratio of upper to lower bound the density is integrated over the interval.
 NARROW = 1.5
-"""Up to this ratio of upper to lower bound the density is integrated over the interval."""
+# The number of Gauss-Legendre nodes for an integral.
 NODES = 40
-"""The number of Gauss-Legendre nodes for an integral."""
 
 
 def where_any(

@@ -13,8 +13,8 @@ from censored_gp.likelihoods.special.elementary import Batch, Pair
 from censored_gp.likelihoods.support import BINARY, UNIT
 from censored_gp.likelihoods.truncation import Kind
 
+# The largest precision of a Beta: the work of a tail grows with its square root.
 MOST_PRECISE = 1e6
-"""The largest precision of a Beta: the work of a tail grows with its square root."""
 
 
 class Beta(Likelihood):

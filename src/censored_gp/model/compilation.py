@@ -25,24 +25,24 @@ from threadpoolctl import ThreadpoolController
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
+# Arrays of JAX or numpy: a compiled function takes both.
 AnyArray = Array | np.ndarray
-"""Arrays of JAX or numpy: a compiled function takes both."""
+# Rows of inputs: N rows of C columns.
 Inputs = Float[AnyArray, "N C"]
-"""Rows of inputs: N rows of C columns."""
+# The same in numpy, outside of compiled functions.
 Rows = Float[np.ndarray, "N C"]
-"""The same in numpy, outside of compiled functions."""
+# One number, as an array: a compiled function does not depend on its value.
 Scalar = Float[AnyArray, ""]
-"""One number, as an array: a compiled function does not depend on its value."""
+# Environment variable that names the folder of compiled programs; ``0`` means none.
 CACHE_VARIABLE = "CENSORED_GP_CACHE"
-"""Environment variable that names the folder of compiled programs; ``0`` means none."""
+# Matrices of a larger order are worth a second BLAS thread, even on a busy machine.
 LARGE_MATRIX = 1500
-"""Matrices of a larger order are worth a second BLAS thread, even on a busy machine."""
+# These options halve the time to compile; programs run as fast, as BLAS and LAPACK do the work.
 QUICKER_TO_COMPILE = {
     "xla_backend_optimization_level": 1,
     "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False,
 }
-"""These options halve the time to compile; programs run as fast, as BLAS and LAPACK do the work."""
 
 
 @functools.cache
@@ -191,8 +191,8 @@ def blas_threads_for(order: int) -> Iterator[None]:
         yield
 
 
+# Numbers of inducing inputs up to the first figure are rounded up to multiples of the second.
 INDUCING_STEPS = ((32, 8), (128, 16), (264, 24))
-"""Numbers of inducing inputs up to the first figure are rounded up to multiples of the second."""
 
 
 def bucket(size: int, of: Literal["rows", "cells", "inducing", "predictions"] = "rows") -> int:

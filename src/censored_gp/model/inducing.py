@@ -24,18 +24,18 @@ from jaxtyping import Bool, Float
 from censored_gp.kernels.base import Kernel, distinct_rows
 from censored_gp.model.compilation import Rows, bucket, pad
 
+# Up to this many distinct inputs (the hours of a day, say) are all kept as inducing inputs.
 FEW_DISTINCT = 32
-"""Up to this many distinct inputs (the hours of a day, say) are all kept as inducing inputs."""
+# Inducing inputs are picked among at most this many candidates, whose Gram matrix is formed.
 MOST_CANDIDATES = 3000
-"""Inducing inputs are picked among at most this many candidates, whose Gram matrix is formed."""
+# A series of more distinct inputs may have knots; of fewer, hyper-parameters may be mixed over.
 LONG = 5000
-"""A series of more distinct inputs may have knots; of fewer, hyper-parameters may be mixed over."""
+# A grid has at most this many knots.
 MOST_KNOTS = 2**15
-"""A grid has at most this many knots."""
+# A grid has this many knots to a lengthscale: enough for one half as long.
 KNOTS_A_LENGTH = 2.8
-"""A grid has this many knots to a lengthscale: enough for one half as long."""
+# The root of a kernel is zero from this many lengthscales on: it is below 4e-5 there.
 REACH = 3.2
-"""The root of a kernel is zero from this many lengthscales on: it is below 4e-5 there."""
 
 
 class Inducing(eqx.Module):
@@ -94,8 +94,8 @@ def longest(kernel: Kernel) -> float:
     return max(float(np.max(leaf)) for leaf in jax.tree.leaves(kernel))
 
 
+# The inducing inputs (`Inducing`, or `Knots`) of every kernel of a role.
 InducingInputs = tuple[Any, ...]
-"""The inducing inputs (`Inducing`, or `Knots`) of every kernel of a role."""
 
 
 def greedy_inducing(

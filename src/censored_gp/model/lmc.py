@@ -36,10 +36,10 @@ from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, solve_lower
 
+# Prior deviation of what inputs of outputs' own add to all latent values alike.
 SLOPE_SPREAD = 1.0
-"""Prior deviation of what inputs of outputs' own add to all latent values alike."""
+# Prior deviation of what an output's own input adds to its latent value besides.
 OWN_SLOPE_SPREAD = 0.5
-"""Prior deviation of what an output's own input adds to its latent value besides."""
 Kernels = TypeVar("Kernels", Kernel, tuple[Kernel, ...])
 
 

@@ -37,15 +37,15 @@ from censored_gp.model.inducing import (
 )
 from censored_gp.model.lmc import LMC, scale_lengthscales
 
+# Latent values by role, the outputs of all blocks side by side.
 Latent = dict[str, Any]
-"""Latent values by role, the outputs of all blocks side by side."""
+# A kernel has at most this many latent functions of up to ten outputs, where no rank was chosen;
+# one more of up to a hundred, and so on.
 MOST_LATENT = 3
-"""A kernel has at most this many latent functions of up to ten outputs, where no rank was chosen;
-one more of up to a hundred, and so on."""
+# A function that each output has of its own has at most this many inducing inputs.
 MOST_OWN = 16
-"""A function that each output has of its own has at most this many inducing inputs."""
+# Half the lengthscales leave out at least this many times the variance, even for Matern 5/2.
 MARGIN = 100.0
-"""Half the lengthscales leave out at least this many times the variance, even for Matern 5/2."""
 
 
 class Cycle(NamedTuple):

@@ -28,45 +28,11 @@ from censored_gp.model.inducing import KNOTS_A_LENGTH, LONG, MOST_KNOTS
 from censored_gp.model.lmc import LMC, Nugget, Slopes, in_blocks
 from censored_gp.model.model import MOST_LATENT, Cycle, Design, Model
 
+# Observed values of every output.
 Table = Float[np.ndarray, "N D"]
-"""Observed values of every output."""
 Column = Float[np.ndarray, "N"]
 ROLES = ("mean", "scale", "shape")
-HOURS = {"day": 24.0, "week": 168.0, "year": 8766.0}
-
-
-STEPS_PER_CYCLE = 4
-"""A cycle is resolved if it has at least this many observations."""
-REPEATS = 2
-"""A cycle is known to repeat if the data span it at least this often."""
-SLOW_PARTS = 8
-"""The slow kernel of time starts with a lengthscale of the span divided by this."""
-FAST_STEPS = 4
-"""A fast kernel of time starts with a lengthscale of at least this many spacings."""
-LENGTHS_CARRIED = 2
-"""Inducing inputs this many lengthscales of a fast kernel apart carry 5/6 of its variance."""
-LONG_STEP = 5.0
-"""Their lengthscales are at most this many times the one before, in a long series."""
-FASTER = 4
-"""A fast kernel is worth a try where the slow one is at least this many times as long."""
-FEW_OUTPUTS = 4
-"""Up to this many outputs can have latent functions of their own by the rank of the mixing."""
-MOST_TIMES = 256
-"""Outputs are a panel at up to this many days, or longer periods."""
-MOST_BUMPS = 8
-"""The nugget of a mean has at most this many bumps over its cycle."""
-LEAST_BUMPS = 3
-"""A nugget with fewer bumps is constant, as they could not follow a cycle."""
-ROWS_A_BUMP = 80
-"""Each bump of a nugget has at least this many rows, to learn its size from."""
-CELLS_IN_DOUBT = 10
-"""With fewer observed cells for each coefficient, a model of rank one is tried as well."""
-LEAST_CELLS = 3
-"""With fewer observed cells for each coefficient, only a model of rank one is tried."""
-SMALL_SPREAD = 0.3
-"""The latent functions that are not means start with this standard deviation."""
-NUGGET = 0.3
-"""A nugget starts with this standard deviation, relative to that of the mean's latent function."""
+DAY, WEEK, YEAR = 24.0, 168.0, 8766.0
 
 
 def default_kernels(
@@ -100,12 +66,19 @@ def _time_kernels(column: int, hours: Column, role: str) -> list[Kernel]:
     return [*cycles, RBF(_slow(hours), columns=column)]
 
 
+def _first_time(columns: Columns, inputs: Rows) -> tuple[int | None, Column]:
+    """Return the first column of times and its hours, None and no hours if there is none."""
+    column = columns.is_time.index(True) if True in columns.is_time else None
+    return column, np.zeros(0) if column is None else inputs[:, column]
+
+
 def _cycles(hours: Column) -> list[float]:
     """Return the periods that the spacing of the hours resolves and their span repeats."""
     if not len(hours):
         return []
     span, step = float(np.ptp(hours)), spacing(hours)
-    return [p for p in HOURS.values() if REPEATS * p <= span + step and STEPS_PER_CYCLE * step <= p]
+    # Resolved by four observations each; known to repeat if the data span two of them.
+    return [p for p in (DAY, WEEK, YEAR) if 2 * p <= span + step and 4 * step <= p]
 
 
 def default_nugget(columns: Columns, inputs: Rows) -> Cycle:
@@ -113,20 +86,21 @@ def default_nugget(columns: Columns, inputs: Rows) -> Cycle:
 
     The scale of other families has the same.
     """
-    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
-    hours = inputs[:, times[0]] if times else np.zeros(0)
+    column, hours = _first_time(columns, inputs)
     for period in _cycles(hours)[:1]:
         phase = hours / period % 1.0
-        for bumps in range(MOST_BUMPS, LEAST_BUMPS - 1, -1):
+        # Fewer than three bumps could not follow a cycle.
+        for bumps in range(8, 2, -1):
             nearest = np.floor(phase * bumps + 0.5).astype(int) % bumps
-            if np.bincount(nearest, minlength=bumps).min() >= ROWS_A_BUMP:
-                return Cycle(times[0], period, bumps)
+            # The size of each is learned from its rows.
+            if np.bincount(nearest, minlength=bumps).min() >= 80:
+                return Cycle(column, period, bumps)
     return Cycle()
 
 
 def _slow(hours: Column) -> float:
-    """Return the starting lengthscale of the slow kernel of time."""
-    return max(float(np.ptp(hours)) / SLOW_PARTS, 2.5 * spacing(hours)) or 1.0
+    """Return the starting lengthscale of the slow kernel of time: an eighth of the span."""
+    return max(float(np.ptp(hours)) / 8, 2.5 * spacing(hours)) or 1.0
 
 
 def spare_kernels(columns: Columns, inputs: Rows, most_inducing: int) -> tuple[Kernel, ...]:
@@ -135,20 +109,20 @@ def spare_kernels(columns: Columns, inputs: Rows, most_inducing: int) -> tuple[K
     There are none where time is too short for a fast kernel to differ from the slow one, or so long
     that inducing inputs would leave out too much of it.
     """
-    times = [c for c, is_time in enumerate(columns.is_time) if is_time]
-    if not times:
+    column, hours = _first_time(columns, inputs)
+    if column is None:
         return ()
-    hours = inputs[:, times[0]]
     count = len(np.unique(hours))
-    carried = MOST_KNOTS / KNOTS_A_LENGTH if count > LONG else LENGTHS_CARRIED * most_inducing
-    steps = max(FAST_STEPS, count / carried)
-    slow, fast = _slow(hours), steps * spacing(hours)
-    if not 0.0 < FASTER * fast <= slow:
+    # Inducing inputs two lengthscales apart carry 5/6 of the variance.
+    carried = MOST_KNOTS / KNOTS_A_LENGTH if count > LONG else 2 * most_inducing
+    slow, fast = _slow(hours), max(4, count / carried) * spacing(hours)
+    # One that is hardly faster than the slow one is not worth a try.
+    if not 0.0 < 4 * fast <= slow:
         return ()
-    # Each knot costs: the start of a long series is near its end.
-    ratio = np.log(slow / fast) / np.log(LONG_STEP) if count > LONG else 2.0
+    # Each knot costs: in a long series a start is at most five times as long as the one before.
+    ratio = np.log(slow / fast) / np.log(5.0) if count > LONG else 2.0
     lengths = np.geomspace(fast, slow, 1 + max(2, int(np.ceil(ratio))))
-    return tuple(RBF(float(length), columns=times[0]).resolve(columns) for length in lengths)
+    return tuple(RBF(float(length), columns=column).resolve(columns) for length in lengths)
 
 
 def freedom_of(kernels: Any, columns: Columns, inputs: Rows, most_inducing: int) -> dict[str, Any]:
@@ -168,20 +142,21 @@ def starting_model(design: Design, values: Table) -> Model:
         kernels = design.kernels.get(role, ())
         within = correlation[np.ix_(outputs, outputs)]
         blocks = 1 if design.is_coupled(role) else len(outputs)
+        shape = blocks, len(outputs) // blocks, -1
         ranks = design.ranks(role, len(outputs)) if blocks == 1 else (1,) * len(kernels)
         factors = [correlation_factor(within, rank) if blocks == 1 else 1.0 for rank in ranks]
         # The prior variance is divided evenly among the kernels.
         each = [spread[:, None] * factor / np.sqrt(len(kernels)) for factor in factors]
-        mixing = tuple(a.reshape(blocks, len(outputs) // blocks, -1) for a in each)
-        priors[role] = LMC(in_blocks(kernels, blocks), mixing, mean.reshape(blocks, -1), outputs)
+        mixing = tuple(a.reshape(shape) for a in each)
+        lmc = LMC(in_blocks(kernels, blocks), mixing, mean.reshape(shape[:2]), outputs)
         if role == "mean":
-            parts: dict[str, Any] = {"own": design.own if blocks == 1 else ()}
-            parts["nugget"] = _starting_nugget(design, outputs, spread, blocks)
+            own, slopes = design.own if blocks == 1 else (), None
             if design.own_inputs:
                 columns = tuple(design.own_inputs[d] for d in outputs)
-                shape = blocks, len(outputs) // blocks, len(columns[0])
-                parts["slopes"] = Slopes(np.zeros(shape), columns)
-            priors[role] = dataclasses.replace(priors[role], **parts)
+                slopes = Slopes(np.zeros((*shape[:2], len(columns[0]))), columns)
+            nugget = _starting_nugget(design, outputs, spread, shape)
+            lmc = dataclasses.replace(lmc, nugget=nugget, slopes=slopes, own=own)
+        priors[role] = lmc
     return Model(priors, design.likelihoods)
 
 
@@ -194,10 +169,10 @@ def starting_models(design: Design, values: Table) -> list[Model]:
     model = starting_model(design, values)
     widest = max((a.shape[2] for lmc in model.priors.values() for a in lmc.mixing), default=0)
     cells = np.isfinite(values).sum() / max(coefficients(model), 1)
-    if design.rank is not None or widest < MOST_LATENT or cells >= CELLS_IN_DOUBT:
+    if design.rank is not None or widest < MOST_LATENT or cells >= 10:
         return [model]
     # Of next to no cells many functions make all noise vanish, which no criterion forgives.
-    last = [model] if cells >= LEAST_CELLS else []
+    last = [model] if cells >= 3 else []
     return [starting_model(dataclasses.replace(design, rank=1), values), *last]
 
 
@@ -220,22 +195,22 @@ def _role_start(likelihood: Likelihood, role: str, values: Column) -> tuple[floa
     seen = values[np.isfinite(values)]
     place = [parameter.role for parameter in likelihood.parameters].index(role)
     start = float(likelihood.links[place].inverse(np.asarray(likelihood.start(seen)[place])))
-    return start, likelihood.latent_spread(seen) if role == "mean" else SMALL_SPREAD
+    return start, likelihood.latent_spread(seen) if role == "mean" else 0.3
 
 
 def _starting_nugget(
-    design: Design, outputs: tuple[int, ...], spread: Float[np.ndarray, "D"], blocks: int
+    design: Design, outputs: tuple[int, ...], spread: Float[np.ndarray, "D"], shape: tuple[int, ...]
 ) -> Nugget | None:
-    """Return the nuggets of means; those of families that ask for none are zero.
+    """Return the nuggets of means, 0.3 of their latent functions; zero if a family asks for none.
 
-    They stay zero in a fit, as the gradient in a standard deviation of zero is zero.
+    Those stay zero in a fit, as the gradient in a standard deviation of zero is zero.
     """
     asked = np.array([design.likelihoods[d].nugget for d in outputs])
     if design.nugget is None or not asked.any() or not design.kernels.get("mean"):
         return None
     column, period, bumps = design.nugget
-    size = np.repeat((NUGGET * spread * asked)[:, None], bumps, axis=1)
-    return Nugget(size.reshape(blocks, len(outputs) // blocks, bumps), column, period)
+    size = np.repeat((0.3 * spread * asked)[:, None], bumps, axis=1)
+    return Nugget(size.reshape(shape), column, period)
 
 
 def observed_correlation(values: Table) -> Float[np.ndarray, "D D"]:
@@ -285,24 +260,24 @@ def design_for(
     # The other engines know no nuggets.
     alone = wanted.get("mean", ()) is None and settings["engine"] == "natural"
     nugget = default_nugget(columns, inputs) if alone else None
-    ranks, several = settings["rank"], len(likelihoods) > FEW_OUTPUTS
-    design = Design(likelihoods, kernels, settings["coupled"], ranks, nugget, (), own_inputs)
-    if not (alone and several and ranks is None and design.is_coupled("mean")):
+    rank = settings["rank"]
+    design = Design(likelihoods, kernels, settings["coupled"], rank, nugget, (), own_inputs)
+    # Up to four outputs can have latent functions of their own by the rank of the mixing.
+    if not (alone and len(likelihoods) > 4 and rank is None and design.is_coupled("mean")):
         return design
     return _panel(design, columns, inputs)
 
 
 def _panel(design: Design, columns: Columns, inputs: Rows) -> Design:
-    """Return the design of a panel of days, months or the like, or the one that is given.
+    """Return the design of a panel of up to 256 days, months or the like, or the one that is given.
 
     Outputs share functions, and of time each has its own as well. Levels walk at random, so that a
     forecast stays where they were last seen. At each time there is a shared effect of that time
     alone.
     """
     times = [c for c, is_time in enumerate(columns.is_time) if is_time]
-    hours = inputs[:, times[0]] if times else np.zeros(0)
-    few = 0 < len(np.unique(hours)) <= MOST_TIMES
-    if not few or spacing(hours) < HOURS["day"]:
+    hours = _first_time(columns, inputs)[1]
+    if not 0 < len(np.unique(hours)) <= 256 or spacing(hours) < DAY:
         return design
     kernels: list[Kernel] = []
     own: list[int] = []

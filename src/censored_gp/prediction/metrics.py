@@ -38,12 +38,12 @@ Limits: TypeAlias = tuple[Float[ArrayLike, "*#N"], Float[ArrayLike, "*#N"]]
 PerOutput: TypeAlias = Any  # a float, or a Float[np.ndarray, " D"] with per_output=True
 Truth: TypeAlias = Any  # Observations, or anything numpy reads as an (N,) or (N, D) array
 
+# Each panel of the CRPS integral takes a quadrature rule of this many nodes.
 PANEL_NODES = 7
-"""Each panel of the CRPS integral takes a quadrature rule of this many nodes."""
+# The CRPS integral is cut into panels at these quantiles. Beyond them it is below 1e-8.
 PANEL_PROBABILITIES = (1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-4)
-"""The CRPS integral is cut into panels at these quantiles. Beyond them it is below 1e-8."""
+# For counts it is also cut this far above the first quantile, where no polynomial follows F.
 FIRST_COUNTS = (7, 40, 250)
-"""For counts it is also cut this far above the first quantile, where no polynomial follows F."""
 
 
 def nlpd(

@@ -29,40 +29,45 @@ from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.quadrature import gauss_legendre
 from censored_gp.likelihoods.quantiles import Density, Tails, invert
 from censored_gp.likelihoods.special.interval import log_difference
-from censored_gp.likelihoods.support import Support
 from censored_gp.likelihoods.truncation import bound_tails, log_mass
 from censored_gp.model.compilation import bucket, compiled, pad, shapes, slices
 
+# One number for each of K cells, inside a program.
 PerCell: TypeAlias = Float[Array, "K"]
-"""One number for each of K cells, inside a program."""
+# One number for each of S nodes of K cells, inside a program.
 PerNode: TypeAlias = Float[Array, "S K"]
-"""One number for each of S nodes of K cells, inside a program."""
+# Latent values of K cells at S nodes, or S draws of them, one array for each parameter.
 Gamma: TypeAlias = tuple[Float[np.ndarray, "S K"], ...]
-"""Latent values of K cells at S nodes, or S draws of them, one array for each parameter."""
+# Lower and upper bounds of K cells, or an empty tuple where nothing is truncated.
 Bounds: TypeAlias = tuple[Float[np.ndarray, "K"], ...]
-"""Lower and upper bounds of K cells, or an empty tuple where nothing is truncated."""
 
+# One call of a program covers at most this many components times cells: they fit a cache.
 MOST_COMPONENTS = 2**16
-"""One call of a program covers at most this many components times cells: they fit a cache."""
+# The guess at a quantile is taken to be wrong by this many standard deviations.
 LEAP = 0.1
-"""The guess at a quantile is taken to be wrong by this many standard deviations."""
+# Quantiles of what was seen of a cell in a part of its period, if that has bounds itself.
 PART_NODES = 32
-"""Quantiles of what was seen of a cell in a part of its period, if that has bounds itself."""
+# Between bounds that are this many standard deviations apart a density counts as constant.
 NARROW = 1e-9
-"""Between bounds that are this many standard deviations apart a density counts as constant."""
 
 
 class Mixture(eqx.Module):
-    """K cells of one likelihood as mixtures over S nodes, truncated where there are bounds."""
+    """K cells of one likelihood as mixtures over S nodes, truncated where there are bounds.
+
+    Attributes
+    ----------
+    kind
+        "right" if no cell has an upper bound, "left" if none has a lower one: less to compile.
+    seen
+        What was seen of Y, of which the components are the rest; there are no bounds then.
+    """
 
     likelihood: Likelihood
     theta: tuple[PerNode, ...]
     weights: Float[Array, "S #K"]
     bounds: tuple[PerCell, ...] = ()
     kind: str | None = eqx.field(static=True, default=None)
-    """"right" if no cell has an upper bound, "left" if none has a lower one: less to compile."""
     seen: Float[Array, "#S K"] | float = 0.0
-    """What was seen of Y, of which the components are the rest; there are no bounds then."""
 
     def average(self, values: PerNode) -> PerCell:
         """Return the mean over components."""
@@ -164,47 +169,26 @@ class Mixture(eqx.Module):
     def _guess(self, level: PerCell) -> tuple[PerCell, PerCell]:
         """Return a guess at a quantile, inside the bounds, and by how much it may be wrong.
 
-        It is that of a simple variable of the same mean and variance, truncated to the bounds.
+        It is that of a truncated Gaussian of the mean and variance without bounds. A positive
+        variable has about a Gaussian cube root, by the moments of Wilson and Hilferty.
         """
-        mean = self.seen + self.likelihood.mean(*self.theta)
+        mean, support = self.seen + self.likelihood.mean(*self.theta), self.likelihood.support
         centre = self.average(mean)
         # A variance that is made of quantiles itself would take longer than it saves.
         own = type(self.likelihood).variance is not Likelihood.variance
         noise = self.average(self.likelihood.variance(*self.theta)) if own else 0.0
-        spread = jnp.sqrt(noise + self.average((mean - centre) ** 2))
-        spread = jnp.where(jnp.isfinite(spread), spread, 0.0)
-        quantile, cdf = _simple_variable(self.likelihood.support, centre, spread)
-        if not self.bounds:
-            return quantile(ndtri(level)), LEAP * spread
-        lower, upper = self.bounds
-        low = jnp.where(jnp.isfinite(lower), lower, upper - 2.0 * spread)
-        high = jnp.where(jnp.isfinite(upper), upper, lower + 2.0 * spread)
-        known = jnp.isfinite(low) & jnp.isfinite(high)
-        inside = (centre > lower) & (centre < upper) | ~known
-        start = jnp.where(inside, centre, 0.5 * (low + high))
-        below = cdf(lower)
-        truncated = quantile(ndtri(below + level * (cdf(upper) - below)))
-        usable = jnp.isfinite(truncated) & (truncated >= lower) & (truncated <= upper)
-        return jnp.where(usable, truncated, start), jnp.where(usable, LEAP * spread, spread)
-
-
-def _simple_variable(
-    support: Support, mean: PerCell, std: PerCell
-) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return quantile (of a standard normal's value) and cdf of a variable of given moments.
-
-    It is Gaussian, or if it is positive its cube root is, with the moments of Wilson and Hilferty
-    for the Gamma distribution. Counts are rounded.
-    """
-    half = 0.5 if support.discrete else 0.0
-    if support.lower != 0.0 or np.isfinite(support.upper):
-        return lambda z: mean + z * std + half, lambda y: ndtr((y - mean) / std)
-    root, part = jnp.cbrt(mean), std / (3.0 * mean)
-    centre, spread = root * (1.0 - part**2), root * part
-    return (
-        lambda z: jnp.maximum(centre + z * spread, 0.0) ** 3 + half,
-        lambda y: ndtr((jnp.cbrt(y) - centre) / spread),
-    )
+        std = jnp.sqrt(noise + self.average((mean - centre) ** 2))
+        std = jnp.where(jnp.isfinite(std), std, 0.0)
+        scale, root, power = std, jnp.asarray, jnp.asarray
+        if support.lower == 0.0 and not np.isfinite(support.upper):
+            part, root, power = std / (3.0 * centre), jnp.cbrt, lambda r: jnp.maximum(r, 0.0) ** 3
+            centre, scale = root(centre) * (1.0 - part**2), root(centre) * part
+        lower, upper = self.bounds or (-np.inf, np.inf)
+        below, above = (ndtr((root(bound) - centre) / scale) for bound in (lower, upper))
+        guess = power(centre + scale * ndtri(below + level * (above - below)))
+        # Far out both tails are the same: there the quantile is near the bound.
+        guess = jnp.where(jnp.isfinite(guess), guess, jnp.where(jnp.isfinite(lower), lower, upper))
+        return jnp.clip(guess + 0.5 * support.discrete, lower, upper), LEAP * std
 
 
 class ParameterMean(eqx.Module):

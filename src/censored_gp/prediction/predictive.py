@@ -50,21 +50,21 @@ from censored_gp.prediction.mixture import (
 
 Cells: TypeAlias = Float[np.ndarray, "N D"]
 Mask: TypeAlias = Bool[np.ndarray, "N D"]
+# Rows and outputs of K cells.
 Index: TypeAlias = tuple[Int[np.ndarray, "K"], Int[np.ndarray, "K"]]
-"""Rows and outputs of K cells."""
 
+# Nodes are computed for at most this many rows at once, which bounds the memory.
 MOST_ROWS = 4096
-"""Nodes are computed for at most this many rows at once, which bounds the memory."""
+# Nodes of at most this many latent values are kept for the next query.
 MOST_KEPT = 2**23
-"""Nodes of at most this many latent values are kept for the next query."""
+# Quantiles and ends of intervals at this many levels are kept: plots and tables share them.
 QUANTILES_KEPT = 8
-"""Quantiles and ends of intervals at this many levels are kept: plots and tables share them."""
+# Joint draws of a summary at most: its error is then a thousandth of a standard deviation.
 MOST_SAMPLES = 10**6
-"""Joint draws of a summary at most: its error is then a thousandth of a standard deviation."""
+# A sample has at most this many numbers, 16 GB.
 MOST_NUMBERS = 2 * 10**9
-"""A sample has at most this many numbers, 16 GB."""
+# At most this many cells are drawn jointly at once, which bounds the memory.
 MOST_DRAWN = 5_000_000
-"""At most this many cells are drawn jointly at once, which bounds the memory."""
 
 
 class Prediction:

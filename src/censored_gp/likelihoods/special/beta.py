@@ -35,8 +35,8 @@ from censored_gp.likelihoods.special.elementary import (
     with_slopes,
 )
 
+# Shapes are clipped to this range, so that products of several of them stay finite.
 TINY, HUGE = 1e-30, 1e30
-"""Shapes are clipped to this range, so that products of several of them stay finite."""
 
 
 def log_beta_tails(a: Numbers, b: Numbers, x: Numbers, y: Numbers) -> Pair:

@@ -26,25 +26,25 @@ from censored_gp.likelihoods.special.elementary import (
     with_slopes,
 )
 
+# A sum over the number of jumps ends when its terms are below this part of the total.
 NEGLIGIBLE = 1e-14
-"""A sum over the number of jumps ends when its terms are below this part of the total."""
+# If zero is less likely than exp(-this), the sum over the number of jumps may take strides.
 SMOOTH = 34.0
-"""If zero is less likely than exp(-this), the sum over the number of jumps may take strides."""
+# Its strides in standard deviations: the error of such a sum is exp(-2 pi^2 / STRIDE^2).
 STRIDE = 0.8
-"""Its strides in standard deviations: the error of such a sum is exp(-2 pi^2 / STRIDE^2)."""
+# The logarithm of one over the relative error of an integral.
 DIGITS = 30.0
-"""The logarithm of one over the relative error of an integral."""
+# Up to so many jumps on average, at the saddle point, zero is left out of the integral.
 FEW = 0.3
-"""Up to so many jumps on average, at the saddle point, zero is left out of the integral."""
+# The integrand falls by exp(-this u^2) at least.
 LEAST_PEAK = 4.0
-"""The integrand falls by exp(-this u^2) at least."""
+# How near a path may come to the pole, in standard deviations of the integrand.
 LEAST_GAP = 1.0
-"""How near a path may come to the pole, in standard deviations of the integrand."""
+# Where growth of the integrand off the path is looked at, in standard deviations.
 SHIFTS = (1.0, 2.0, 4.0, 6.0, 8.0)
-"""Where growth of the integrand off the path is looked at, in standard deviations."""
 MAXIMUM_STEPS = 2000
+# Smaller amounts are taken for this.
 LEAST = 1e-290
-"""Smaller amounts are taken for this."""
 
 
 def exp_curvature(x: Numbers) -> Batch:

@@ -14,17 +14,17 @@ from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
+# Arrays that broadcast with one another.
 Batch = Float[Array, "*#batch"]
-"""Arrays that broadcast with one another."""
+# Arrays or plain numbers that broadcast with one another.
 Numbers = Float[ArrayLike, "*#batch"]
-"""Arrays or plain numbers that broadcast with one another."""
 Mask = Bool[Array, "*#batch"]
+# Two such arrays: the logs of both tails, or mean and variance.
 Pair = tuple[Batch, Batch]
-"""Two such arrays: the logs of both tails, or mean and variance."""
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+# A series or fraction ends when its last term is below this part of the total.
 TOLERANCE = 1e-14
-"""A series or fraction ends when its last term is below this part of the total."""
 MAXIMUM_STEPS = 200_000
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 

@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp
 
+# Below this difference of log tails, integrating the density is the more precise way.
 NARROW = 0.01
-"""Below this difference of log tails, integrating the density is the more precise way."""
 
 
 NODES = 5

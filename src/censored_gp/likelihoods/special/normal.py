@@ -10,8 +10,8 @@ import numpy as np
 
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, erfcx
 
+# Half width, alone and times the centre, up to which Gauss-Legendre is right to the last digit.
 NARROW = 0.5
-"""Half width, alone and times the centre, up to which Gauss-Legendre is right to the last digit."""
 NODES = 6
 Parts = tuple[Batch, Batch, Batch]
 
