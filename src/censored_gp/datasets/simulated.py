@@ -205,28 +205,19 @@ def bike_share(
     pattern = _weekly_pattern(time, commuters=rng.uniform(0.6, 1.0, stations))
     regular = size * pattern * np.exp(-rain_effect * rain[:, None])
     rate = regular * np.exp(shocks)
-    demand = rng.poisson(rate)
+    demand = rng.poisson(rate).astype(float)
     # More bikes come back in the evening than in the morning, when people leave.
     hour = _hour_of_day(time)
     ratio = 0.9 - 0.7 * np.exp(-(((hour - 8) / 3) ** 2)) + 0.2 * np.exp(-(((hour - 19) / 3) ** 2))
-    returned = rng.poisson((rate if returns_follow_demand else regular) * ratio[:, None])
+    followed = rate if returns_follow_demand else regular
+    returned = rng.poisson(followed * ratio[:, None]).astype(float)
     supply = _supply(hour, demand, returned, docks)
     observed, censored, exposure = np.minimum(demand, supply), demand >= supply, None
     if minutes:
         supply, observed, exposure = _by_moments(rng, hour, demand, returned, docks)
         censored = exposure < 1
-    return BikeShare(
-        names=tuple(f"station_{d + 1}" for d in range(stations)),
-        time=time,
-        rain=rain,
-        rate=rate,
-        truth=demand.astype(float),
-        returned=returned.astype(float),
-        supply=supply.astype(float),
-        observed=observed.astype(float),
-        censored=censored,
-        exposure=exposure,
-    )
+    names, seen = tuple(f"station_{d + 1}" for d in range(stations)), (observed, censored)
+    return BikeShare(names, demand, *seen, time, rain, rate, returned, supply, exposure)
 
 
 def _wet_hours(rng: np.random.Generator, n: int) -> Float[np.ndarray, " N"]:
@@ -246,12 +237,7 @@ def _weekly_pattern(time: Column, commuters: Float[np.ndarray, " D"]) -> Cells:
     return 0.06 + share * commute[:, None] + 0.6 * (1.1 - share) * leisure[:, None]
 
 
-def _supply(
-    hours: Float[np.ndarray, " N"],
-    demand: Shaped[np.ndarray, "N D"],
-    returned: Shaped[np.ndarray, "N D"],
-    docks: int,
-) -> Shaped[np.ndarray, "N D"]:
+def _supply(hours: Column, demand: Cells, returned: Cells, docks: int) -> Cells:
     """Keep the books: bikes at the start of each hour plus those returned in it."""
     filled = round(STOCK_AFTER_REBALANCING * docks)
     stock = np.full(demand.shape[1], filled)
@@ -266,21 +252,17 @@ def _supply(
 
 
 def _by_moments(
-    rng: np.random.Generator,
-    hours: Float[np.ndarray, " N"],
-    demand: Shaped[np.ndarray, "N D"],
-    returned: Shaped[np.ndarray, "N D"],
-    docks: int,
-) -> tuple[Shaped[np.ndarray, "N D"], Shaped[np.ndarray, "N D"], Cells]:
+    rng: np.random.Generator, hours: Column, demand: Cells, returned: Cells, docks: int
+) -> tuple[Cells, Cells, Cells]:
     """Let people come at moments of their hour; return supply, pickups and share with a bike."""
     filled = round(STOCK_AFTER_REBALANCING * docks)
-    supply, taken, share = np.empty_like(demand), np.zeros_like(demand), np.zeros(demand.shape)
+    supply, taken, share = (np.zeros_like(demand) for _ in range(3))
     for d in range(demand.shape[1]):
         stock = filled
         for t, hour in enumerate(hours):
             stock = filled if hour == TIME_OF_REBALANCING else stock
             supply[t, d], now = stock, 0.0
-            changes = np.repeat([-1, 1], [demand[t, d], returned[t, d]])
+            changes = np.repeat([-1, 1], [int(demand[t, d]), int(returned[t, d])])
             moments = rng.uniform(size=len(changes))
             order = np.argsort(moments)
             for moment, change in [*zip(moments[order], changes[order], strict=True), (1.0, 0)]:

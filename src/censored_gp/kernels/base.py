@@ -296,13 +296,11 @@ def distinct_rows(kernel: Kernel, X: Float[np.ndarray, "N C"]) -> Int[np.ndarray
 
 def _show(value: Any) -> str:
     """Numbers short, durations in quotes."""
-    if isinstance(value, Tracer) or value is None or isinstance(value, str | tuple):
+    if isinstance(value, Tracer) or not isinstance(value, float | np.ndarray | jax.Array):
         return repr(value)
-    if np.ndim(value) == 0 and isinstance(value, float | np.ndarray | jax.Array):
+    if np.ndim(value) == 0:
         return f"{float(value):.4g}"
-    if isinstance(value, np.ndarray | jax.Array):
-        return "[" + ", ".join(map(_show, np.asarray(value))) + "]"
-    return repr(value)
+    return "[" + ", ".join(map(_show, np.asarray(value))) + "]"
 
 
 def _check_positive(where: str, value: Any, durations: bool) -> None:

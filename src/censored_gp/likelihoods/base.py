@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.links import LINKS, Link, as_link
-from censored_gp.likelihoods.quadrature import MOMENT_NODES, gauss_hermite
+from censored_gp.likelihoods.quadrature import gauss_hermite
 from censored_gp.likelihoods.quantiles import invert
 from censored_gp.likelihoods.special.elementary import Batch, Pair, log1mexp, log_ndtr
 from censored_gp.likelihoods.special.interval import log_difference
@@ -57,17 +57,17 @@ class Parameter(NamedTuple):
         return self.domain or as_link(self.link).reach or REAL
 
     def check(self, link: Link, family: str) -> Link:
-        """Return the link, if it keeps the parameter in its domain."""
-        if self._allows(link):
-            return link
-        others = ", ".join(repr(name) for name in LINKS if self._allows(as_link(name)))
-        wanted = f"{self.accepted().describe()} ({others}), got {link.name!r}."
-        raise ValueError(f"{family}: the link of `{self.name}` must lead to {wanted}")
+        """Return the link, if it keeps the parameter in its domain, as far as is known."""
+        domain = self.accepted()
 
-    def _allows(self, link: Link) -> bool:
-        """Return whether a link stays in the domain, as far as is known."""
-        domain, reach = self.accepted(), link.reach
-        return reach is None or (domain.lower <= reach.lower and reach.upper <= domain.upper)
+        def leads_there(reach: Support | None) -> bool:
+            return reach is None or (domain.lower <= reach.lower and reach.upper <= domain.upper)
+
+        if leads_there(link.reach):
+            return link
+        others = ", ".join(repr(name) for name, k in LINKS.items() if leads_there(k.reach))
+        wanted = f"{domain.describe()} ({others}), got {link.name!r}."
+        raise ValueError(f"{family}: the link of `{self.name}` must lead to {wanted}")
 
 
 class Likelihood(eqx.Module):
@@ -203,7 +203,7 @@ class Likelihood(eqx.Module):
         that no cell has an upper bound, "left" that none has a lower one.
         """
         lower, upper, *each = jnp.broadcast_arrays(lower, upper, *theta)
-        nodes, weights = gauss_hermite(MOMENT_NODES)
+        nodes, weights = gauss_hermite(40)
         z = jnp.asarray(nodes).reshape((-1,) + (1,) * lower.ndim)
         y = self._invert_within(log_ndtr(z), log_ndtr(-z), lower, upper, *each)
         mean = jnp.tensordot(weights, y, axes=1)

@@ -9,12 +9,6 @@ from jaxtyping import Float
 
 # Nodes per dimension: fewer where the grid is a product of several.
 NODES = {0: 1, 1: 20, 2: 10, 3: 8}
-# The number of nodes for moments that have no closed form.
-MOMENT_NODES = 40
-EVEN_NODES = 128
-# Evenly spaced nodes reach this many standard deviations.
-REACH = 8.0
-
 # Nodes per dimension of each of several shifted grids, and how far they are apart.
 SHIFTED = {0: (1, 1.0), 1: (10, 0.8), 2: (6, 1.1), 3: (4, 1.5)}
 # The same where the nodes of one dimension will be reweighted: they reach further out.
@@ -44,7 +38,7 @@ def even() -> Rule:
 
     A mixture over these nodes is smooth even where its components are narrow.
     """
-    nodes = np.linspace(-REACH, REACH, EVEN_NODES)
+    nodes = np.linspace(-8.0, 8.0, 128)
     weights = np.exp(-0.5 * nodes**2)
     return nodes, weights / weights.sum()
 

@@ -204,14 +204,6 @@ def grams(kernel: Kernel, inputs: Inputs, blocks: int) -> Float[Array, "B N N"]:
     return gram(kernel)
 
 
-def positive_scale(scale: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    """Return the scale of a jitter: one for a kernel that is zero at all its inputs.
-
-    A linear kernel on a constant column is such a one, as inputs are centred.
-    """
-    return jnp.where(scale > 0.0, scale, 1.0)
-
-
 def kernel_blocks(
     kernel: Kernel, inducing: Inducing, inputs: Inputs, jitter: Scalar
 ) -> tuple[Float[Array, "M M"], Float[Array, "M N"], Float[Array, "N"]]:
@@ -220,7 +212,9 @@ def kernel_blocks(
     # One call for both: half as much to compile.
     both = kernel(inducing.points, jnp.concatenate([inducing.points, inputs]))
     gram, cross = both[:, : len(mask)], both[:, len(mask) :]
-    scale = positive_scale(jnp.max(jnp.where(mask, jnp.diagonal(gram), 0.0)))
+    scale = jnp.max(jnp.where(mask, jnp.diagonal(gram), 0.0))
+    # A linear kernel is zero at all its inputs if they are constant, as they are centred.
+    scale = jnp.where(scale > 0.0, scale, 1.0)
     identity = jnp.eye(len(mask))
     # A padding point is made independent of everything, so its feature is zero.
     gram = jnp.where(mask[:, None] & mask[None, :], gram, identity) + jitter * scale * identity

@@ -66,10 +66,12 @@ def _time_kernels(column: int, hours: Column, role: str) -> list[Kernel]:
     return [*cycles, RBF(_slow(hours), columns=column)]
 
 
-def _first_time(columns: Columns, inputs: Rows) -> tuple[int | None, Column]:
-    """Return the first column of times and its hours, None and no hours if there is none."""
-    column = columns.is_time.index(True) if True in columns.is_time else None
-    return column, np.zeros(0) if column is None else inputs[:, column]
+def _first_time(columns: Columns, inputs: Rows) -> tuple[int, Column]:
+    """Return the first column of times and its hours; no hours if there is no such column."""
+    if not any(columns.is_time):
+        return 0, np.zeros(0)
+    column = columns.is_time.index(True)
+    return column, inputs[:, column]
 
 
 def _cycles(hours: Column) -> list[float]:
@@ -110,7 +112,7 @@ def spare_kernels(columns: Columns, inputs: Rows, most_inducing: int) -> tuple[K
     that inducing inputs would leave out too much of it.
     """
     column, hours = _first_time(columns, inputs)
-    if column is None:
+    if not len(hours):
         return ()
     count = len(np.unique(hours))
     # Inducing inputs two lengthscales apart carry 5/6 of the variance.

@@ -20,7 +20,6 @@ For `mae`, `rmse` and `r2` an array of predicted values will do.
 from __future__ import annotations
 
 from itertools import pairwise
-from math import factorial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,6 +28,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
 from censored_gp.data.observations import Observations
+from censored_gp.likelihoods.special.interval import gauss_for_sums
 from censored_gp.likelihoods.support import JUST
 
 Cells: TypeAlias = Float[np.ndarray, "N D"]
@@ -238,7 +238,7 @@ def _lattice_rule(start: Cells, stop: Cells) -> Rule:
 
     With fewer counts than nodes it is the sum itself. Else the nodes are equally spaced, and the
     weights w solve `Σ_i w_i t_i^m = Σ_k t_k^m` for every power m below the number of nodes,
-    where t maps the panel to [-1, 1].
+    where t maps the panel to [-1, 1]; the right-hand side is a Gauss rule's.
     """
     width = stop - start
     i = np.arange(PANEL_NODES).reshape(-1, 1, 1)
@@ -246,23 +246,12 @@ def _lattice_rule(start: Cells, stop: Cells) -> Rule:
     steps = np.round(i * (wide - 1) / (PANEL_NODES - 1))
     t = np.moveaxis((2 * steps + 1) / wide - 1, 0, -1)
     powers = t[..., None, :] ** np.arange(PANEL_NODES)[:, None]
-    solved = np.linalg.solve(powers, _lattice_moments(wide)[..., None])[..., 0]
+    points, masses = gauss_for_sums(wide)
+    gauss = np.moveaxis(2 * points / wide, 0, -1)[..., None, :] ** np.arange(PANEL_NODES)[:, None]
+    solved = np.linalg.solve(powers, gauss @ np.moveaxis(masses, 0, -1)[..., None])[..., 0]
     few = width < PANEL_NODES
     weights = np.where(few, i < width, np.moveaxis(solved, -1, 0))
     return start + np.where(few, np.minimum(i, width), steps), weights
-
-
-def _lattice_moments(width: Cells) -> Float[np.ndarray, "N D S"]:
-    """Return `Σ_k t_k^m`, m = 0, 1, ..., for the midpoints t_k of `width` equal parts of [-1, 1].
-
-    By the Euler-Maclaurin formula for midpoints, which ends, and so is exact, for a power.
-    """
-    h, moments = 2 / width, np.zeros((*width.shape, PANEL_NODES))
-    for m in range(0, PANEL_NODES, 2):
-        for j, c in enumerate((1.0, -1 / 24, 7 / 5760, -31 / 967680)[: m // 2 + 1]):
-            ratio = factorial(m) / factorial(m - 2 * j + 1)
-            moments[..., m] += 2 * c * h ** (2 * j - 1) * ratio
-    return moments
 
 
 class Coverage(NamedTuple):

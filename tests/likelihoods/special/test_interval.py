@@ -7,13 +7,13 @@ import pytest
 from censored_gp.likelihoods.special.elementary import log_ndtr
 from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
 from censored_gp.likelihoods.special.interval import (
-    _gauss_for_sums,
+    gauss_for_sums,
     log_count_interval,
     log_interval,
 )
 from support.quick import quick
 
-gauss_for_sums = quick(_gauss_for_sums)
+gauss_rule = quick(gauss_for_sums)
 
 
 @quick
@@ -46,7 +46,7 @@ def test_symmetric_and_additive():
 
 @pytest.mark.parametrize("count", [6.0, 11.0, 1e3, 1e6])
 def test_gauss_nodes_for_sums_are_exact_to_degree_nine(count):
-    nodes, weights = map(np.asarray, gauss_for_sums(count))
+    nodes, weights = map(np.asarray, gauss_rule(count))
     integers = np.arange(count) - 0.5 * (count - 1.0)
     scale = 0.5 * count
     for degree in range(10):

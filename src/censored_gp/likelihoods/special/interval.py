@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -57,7 +58,7 @@ def nodes_for_counts(
     Up to five are the numbers themselves, more are Gauss nodes between them.
     """
     few = width <= NODES
-    offsets, masses = _gauss_for_sums(jnp.where(few, 2.0 * NODES, width))
+    offsets, masses = gauss_for_sums(jnp.where(few, 2.0 * NODES, width))
     index = jnp.arange(float(NODES)).reshape((-1,) + (1,) * width.ndim)
     single = lower + jnp.where(index < width, index, 0.0)
     points = jnp.where(few, single, lower + 0.5 * (width - 1.0) + offsets)
@@ -99,21 +100,23 @@ def _subtract_or_sum(
     return jnp.where(narrow, logsumexp(density, axis=0, b=weights), difference)
 
 
-def _gauss_for_sums(count: Batch) -> tuple[Float[Array, "S *#batch"], Float[Array, "S *#batch"]]:
+def gauss_for_sums(count: Any) -> tuple[Any, Any]:
     """Return nodes about the centre and weights: sum w p(x) = sum of p over `count` integers.
 
-    Exact to degree 9. Gauss quadrature of the counting measure: the orthogonal (Gram)
-    polynomials have the recurrence beta_n = n^2 (count^2 - n^2) / (4 (4 n^2 - 1)).
+    Exact to degree 9, if there are more than five; arrays of numpy or of JAX. Gauss quadrature of
+    the counting measure: the orthogonal (Gram) polynomials have the recurrence
+    beta_n = n^2 (count^2 - n^2) / (4 (4 n^2 - 1)).
     """
     beta = [n * n * (count**2 - n * n) / (4.0 * (4 * n * n - 1)) for n in range(1, NODES)]
     total = beta[0] + beta[1] + beta[2] + beta[3]
     product = beta[0] * (beta[2] + beta[3]) + beta[1] * beta[3]
-    root = jnp.sqrt(total**2 - 4.0 * product)
+    root = (total**2 - 4.0 * product) ** 0.5
     outer, inner = 0.5 * (total + root), 2.0 * product / (total + root)
     second, fourth = count * beta[0], count * beta[0] * (beta[0] + beta[1])
     outer_weight = 0.5 * (fourth - second * inner) / (outer * (outer - inner))
     inner_weight = 0.5 * (fourth - second * outer) / (inner * (inner - outer))
     middle = count - 2.0 * (outer_weight + inner_weight)
-    far, near = jnp.sqrt(outer), jnp.sqrt(inner)
-    nodes = jnp.stack([-far, -near, jnp.zeros_like(far), near, far])
-    return nodes, jnp.stack([outer_weight, inner_weight, middle, inner_weight, outer_weight])
+    far, near = outer**0.5, inner**0.5
+    xp = np if isinstance(count, np.ndarray) else jnp
+    nodes = xp.stack([-far, -near, 0.0 * far, near, far])
+    return nodes, xp.stack([outer_weight, inner_weight, middle, inner_weight, outer_weight])

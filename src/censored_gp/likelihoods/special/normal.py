@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, erfcx
+from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, erfcx, with_slopes
 
 # Half width, alone and times the centre, up to which Gauss-Legendre is right to the last digit.
 NARROW = 0.5
@@ -16,29 +16,17 @@ NODES = 6
 Parts = tuple[Batch, Batch, Batch]
 
 
-@jax.custom_jvp
-def log_normal_interval(lower: Batch, upper: Batch, half: Batch) -> Batch:
-    """Return log P(lower <= Z <= upper) for finite lower < upper.
+@with_slopes
+def log_normal_interval(
+    asked: tuple[bool, ...], lower: Batch, upper: Batch, half: Batch
+) -> tuple[Batch, Parts]:
+    """Return log P(lower <= Z <= upper) for finite lower < upper, and its slopes.
 
     ``half`` is half their distance, which the caller may know to more digits than they have. It
     keeps its digits however far out the interval lies and however narrow it is, and takes far
-    less time than the general rule with the tails of a normal.
-    """
-    return _value_and_slopes(lower, upper, half)[0]
-
-
-@log_normal_interval.defjvp
-def _log_normal_interval_jvp(primals: tuple, tangents: tuple) -> Pair:
-    value, by_lower, by_upper, by_half = _value_and_slopes(*primals)
-    d_lower, d_upper, d_half = tangents
-    return value, by_lower * d_lower + by_upper * d_upper + by_half * d_half
-
-
-def _value_and_slopes(lower: Batch, upper: Batch, half: Batch) -> tuple[Batch, Batch, Batch, Batch]:
-    """Return the log probability, and slopes in the ends and in the half width.
-
-    The slopes of a narrow interval are in its centre, with which both ends move, and in its half
-    width; those of a wide one are in each end.
+    less time than the general rule with the tails of a normal. The slopes of a narrow interval are
+    in its centre, with which both ends move, and in its half width; those of a wide one are in each
+    end.
     """
     # Symmetric about zero: turned so that the centre is not negative.
     turned = lower + upper < 0
@@ -54,12 +42,8 @@ def _value_and_slopes(lower: Batch, upper: Batch, half: Batch) -> tuple[Batch, B
         jnp.all(narrow), lambda *_: nothing, lambda *ends: _from_tails(*ends), *wide
     )
     by_a, by_b = (jnp.where(narrow, 0.5 * by_centre, own) for own in (-at_a, at_b))
-    return (
-        jnp.where(narrow, summed, value),
-        jnp.where(turned, -by_b, by_a),
-        jnp.where(turned, -by_a, by_b),
-        jnp.where(narrow, by_half, 0.0),
-    )
+    ends = jnp.where(turned, -by_b, by_a), jnp.where(turned, -by_a, by_b)
+    return jnp.where(narrow, summed, value), (*ends, jnp.where(narrow, by_half, 0.0))
 
 
 def _summed(centre: Batch, half: Batch) -> Parts:
