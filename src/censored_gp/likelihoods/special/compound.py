@@ -77,56 +77,48 @@ def _jump_sums(n: Batch, a: Batch, in_shape: bool) -> tuple[Batch, ...]:
     """Return log R, the mean of j - n under its terms, and d log R / da.
 
     The terms are exp[(1 + a) j E - e(j) - e(a j)] with E = log(n / j) - n / j + 1 and e the error
-    of Stirling's formula. The sum is over every j or, where that is long and smooth, in strides of
-    a part of its spread, which is as exact. The shape may be an array of fewer axes than n: what
-    depends on it alone is computed once.
+    of Stirling's formula. The sum goes from the likeliest j to both sides, over every j or, where
+    that is long and smooth, in strides of a part of its spread, which is as exact. The shape may be
+    an array of fewer axes than n: what depends on it alone is computed once.
     """
     stride = STRIDE * jnp.sqrt(n / (1.0 + a))
     smooth = ((1.0 + a) * n > SMOOTH) & (stride > 1.0)
-    # Relative to about the largest term.
-    top = jnp.where(n < 1.0, (1.0 + a) * (jnp.log(n) - n + 1.0), 0.0)
-    nothing = (jnp.zeros(smooth.shape),) * 3
+    centre = jnp.where(smooth, n, jnp.maximum(jnp.round(n), 1.0))
+    step = jnp.where(smooth, stride, 1.0)
 
-    def add(sums: tuple, j: Batch, n: Batch, drop: Batch) -> tuple[Batch, tuple]:
-        """Add the terms of j, given j E."""
+    def log_term(j: Batch) -> Batch:
+        return j * log_ratio_excess(n / j, (n - j) / j)
+
+    top = (1.0 + a) * log_term(centre)
+
+    def beside(sums: tuple, k: Any) -> tuple[Batch, tuple]:
+        """Add the terms that are k steps away from the centre."""
+        possible = centre + k * step > 1e-3 * n
+        j = jnp.where(possible, centre + k * step, centre)
 
         def error(a: Batch) -> Batch:
             return stirling_error(1.0 / j) + stirling_error(1.0 / (a * j))
 
         # digamma(a j) = log(a j) - 1 / (2 a j) + e'(a j).
         errors, slope = jax.jvp(error, (a,), (jnp.ones_like(a),)) if in_shape else (error(a), 0.0)
-        term = jnp.exp((1.0 + a) * drop - top - errors)
+        drop = log_term(j)
+        term = jnp.where(possible, jnp.exp((1.0 + a) * drop - top - errors), 0.0)
         each = term, term * (j - n), term * (drop + (0.5 / a - slope))
         return term, tuple(s + new for s, new in zip(sums, each, strict=True))
 
-    def by_one(state: tuple) -> tuple:
-        j, _, sums = state
-        term, sums = add(sums, j, some, j * (log_some - (jnp.log(j) - 1.0)) - some)
-        return j + 1.0, (j < some) | (term > NEGLIGIBLE * sums[0]), sums
-
-    def by_strides(state: tuple) -> tuple:
+    def advance(state: tuple) -> tuple:
         k, _, sums = state
         left, sums = beside(sums, -k)
         right, sums = beside(sums, k)
         return k + 1.0, left + right > NEGLIGIBLE * sums[0], sums
 
-    def beside(sums: tuple, k: Any) -> tuple[Batch, tuple]:
-        j = jnp.maximum(many + k * jnp.where(smooth, stride, 1.0), 1e-3 * many)
-        return add(sums, j, many, j * log_ratio_excess(many / j, (many - j) / j))
-
     def unfinished(state: tuple) -> Bool[Array, ""]:
         return (state[0] < MAXIMUM_STEPS) & jnp.any(state[1])
 
-    # The likeliest numbers, those of no use replaced by harmless ones.
-    some, many = jnp.where(smooth, 1.0, n), jnp.where(smooth, n, 100.0)
-    log_some = jnp.log(some)
-    singly = lax.while_loop(unfinished, by_one, (1.0, ~smooth, nothing))[2]
-    start = jax.tree.map(lambda s: jnp.where(smooth, s, 1.0), beside(nothing, 0.0)[1])
-    strides = lax.while_loop(unfinished, by_strides, (1.0, smooth, start))[2]
-    chosen = (jnp.where(smooth, b, a) for a, b in zip(singly, strides, strict=True))
-    total, excess, slope = chosen
-    width = jnp.where(smooth, stride, 1.0)
-    log_sum = top + jnp.log(width * total) + 0.5 * jnp.log(a) - math.log(2.0 * math.pi)
+    _, start = beside((jnp.zeros(smooth.shape),) * 3, 0.0)
+    state = (1.0, jnp.ones(smooth.shape, bool), start)
+    total, excess, slope = lax.while_loop(unfinished, advance, state)[2]
+    log_sum = top + jnp.log(step * total) + 0.5 * jnp.log(a) - math.log(2.0 * math.pi)
     return log_sum, excess / total, slope / total
 
 
