@@ -24,8 +24,8 @@ from censored_gp.kernels import (
     RationalQuadratic,
     Stationary,
     White,
-    distinct_rows,
 )
+from censored_gp.kernels.base import distinct_rows
 from support.quick import quick
 
 

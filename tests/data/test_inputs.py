@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from censored_gp.data.inputs import MOST_CATEGORIES, Columns, read_inputs
-from censored_gp.kernels import RBF, Periodic, distinct_rows
+from censored_gp.kernels import RBF, Periodic
+from censored_gp.kernels.base import distinct_rows
 from censored_gp.model.starting_values import default_kernels
 
 FRAMES = {"pandas": lambda d: d, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}

@@ -10,15 +10,7 @@ other packages of the library import a name from the module that defines it.
 RBF(lengthscale='3h', columns=('time',)) + Linear(scale=None, columns=('price',))
 """
 
-from censored_gp.kernels.base import (
-    KERNELS,
-    Combination,
-    Kernel,
-    Product,
-    Sum,
-    distinct_rows,
-    hyperparameter,
-)
+from censored_gp.kernels.base import KERNELS, Combination, Kernel, Product, Sum, hyperparameter
 from censored_gp.kernels.others import Brownian, Constant, Linear, Periodic, White
 from censored_gp.kernels.stationary import (
     RBF,
@@ -46,6 +38,5 @@ __all__ = [
     "Stationary",
     "Sum",
     "White",
-    "distinct_rows",
     "hyperparameter",
 ]

@@ -82,9 +82,7 @@ class Gaussian(Likelihood):
         y = jnp.clip(mean + scale * jnp.where(below < above, tail, -tail), lower, upper)
         far, search = jnp.maximum(a, -b) > FAR, super().quantile_within
         return jax.lax.cond(
-            jnp.any(far),
-            lambda: jnp.where(far, search(u, lower, upper, mean, scale), y),
-            lambda: y,
+            jnp.any(far), lambda: jnp.where(far, search(u, lower, upper, mean, scale), y), lambda: y
         )
 
     def sample(self, key: Array, shape: Shape, mean: Batch, scale: Batch) -> Batch:

@@ -31,11 +31,7 @@ from censored_gp.inference.sites import TrainingSites
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.support import JUST
-from censored_gp.model.compilation import (
-    AnyArray,
-    float64,
-    slices,
-)
+from censored_gp.model.compilation import AnyArray, float64, slices
 from censored_gp.model.model import Latent, Units
 from censored_gp.prediction.mixture import (
     Bounds,
