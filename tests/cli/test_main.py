@@ -48,6 +48,19 @@ def test_the_package_can_be_run_as_a_module():
     assert shown.split() == ["censored-gp", censored_gp.__version__]
 
 
+def test_ctrl_c_after_the_end_changes_nothing():
+    code = (
+        "import os, signal, sys; from censored_gp.cli import run\n"
+        "class Late:\n"
+        "    def __del__(self, kill=os.kill, own=os.getpid(), pressed=signal.SIGINT):\n"
+        "        kill(own, pressed)\n"
+        "late, sys.argv[1:] = Late(), ['--version']\n"
+        "run()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_the_shell_completes_commands(run):
     shown = run(
         "",

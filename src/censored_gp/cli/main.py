@@ -35,6 +35,8 @@ def run() -> None:
     try:
         app()
     except BaseException:
+        # All that is left to do is to end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         if not asked.is_set():
             raise
         # What had to be written is written.
