@@ -16,8 +16,8 @@ from censored_gp.kernels import (
     Periodic,
     RationalQuadratic,
     White,
-    distinct_rows,
 )
+from censored_gp.kernels.base import distinct_rows
 
 STATIONARY = [RBF, Matern12, Matern32, Matern52, RationalQuadratic]
 TABLE = Columns(("time", "rain"), (True, False), (np.datetime64("2018-01-01"), 0.0))
