@@ -38,7 +38,7 @@ from censored_gp.inference import FitResult, infer
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Progress
-from censored_gp.inference.substitution import UNSETTLED, Exchange, allocate_demand
+from censored_gp.inference.substitution import Exchange, allocate_demand
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units
@@ -301,15 +301,15 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             if isinstance(start, CensoredGP):
                 units, models, centre = training.continued(start, data)
             else:
-                units, design = choose_units(likelihoods, data.seen.full_values()), None
-                if start is not None:
-                    design = with_kernels(training.design_of(self, data), start)
-                centre = None if design is None else {}
-                design = design or training.design_of(self, data)
-                models = starting_models(design, units.apply(data.seen).full_values())
+                units = choose_units(likelihoods, data.seen.full_values())
+                design = training.design_of(self, data)
+                continued = None if start is None else with_kernels(design, start)
+                centre = None if continued is None else {}
+                values = units.apply(data.seen).full_values()
+                models = starting_models(continued or design, values)
             recorded = widen_exact(data.seen)
-            observed = units.apply(recorded)
-            task = training.make_task(self, data, models, observed, centre, progress=tell)
+            seen = units.apply(recorded)
+            task = training.make_task(self, data, models, seen, centre, progress=tell)
             held_out = getattr(chosen, "validation", None)
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
@@ -320,14 +320,10 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                 exchange = Exchange(data.seen, units, plan, likelihoods)
                 climbs = NaturalSettings(learn=self.hyperparameters != "given")
                 climbs = settings.with_points(climbs, self.hyperparameters, "natural", task)
-                best, settled = allocate_demand(task, exchange, climbs)
-                notes = () if settled else (UNSETTLED,)
+                task, notes = allocate_demand(task, exchange, climbs)
                 recorded = exchange.observations
                 shares, errors = exchange.plan.shares, exchange.errors
-                data, observed = dataclasses.replace(data, seen=recorded), units.apply(recorded)
-                task = dataclasses.replace(
-                    task, model=best, candidates=(), observations=observed, explore=False, spare=()
-                )
+                data = dataclasses.replace(data, seen=recorded)
                 if self.engine == "natural":
                     # Exposures say less of the noise than the messages did.
                     chosen = dataclasses.replace(chosen, learn=False)

@@ -199,11 +199,8 @@ def read_training(
         if own_inputs is not None:
             if model.engine != "natural":
                 raise ValueError(f'`own_inputs` needs engine="natural", got {model.engine!r}.')
-            names = (
-                layouts.own_of_each(own_inputs, observations.names)
-                if layout is None
-                else layout.own_columns
-            )
+            names = None if layout is None else layout.own_columns
+            names = names or layouts.own_of_each(own_inputs, observations.names)
             own = tuple(columns.indices(each, asked_by="`own_inputs`") for each in names)
     stated = {name for name, value in bounds.items() if value is not None} - {"side"}
     capacity = bounds["capacity"] if layout is None and stated == {"capacity"} else None

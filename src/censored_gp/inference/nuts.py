@@ -45,9 +45,6 @@ HYPER = "hyper-parameters"
 
 Tuning = dict[str, Any]
 
-# A larger share of prior variance that inducing inputs leave out is worth a note.
-NOTABLE_SHARE = 1e-3
-
 
 @dataclasses.dataclass(frozen=True)
 class NutsSettings:
@@ -324,7 +321,7 @@ def _result(
         "diverge, target_acceptance.",
     }[status]
     message, notes = f"{message} {figures}", before.notes
-    if left_out > NOTABLE_SHARE:
+    if left_out > 1e-3:
         share = f"The inducing inputs leave out up to {left_out:.1%} of the prior variance"
         notes += (f"{share}, which was taken as zero: raise max_inducing.",)
     return dataclasses.replace(before, status=status, message=message, notes=notes)

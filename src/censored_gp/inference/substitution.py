@@ -41,7 +41,7 @@ from censored_gp.likelihoods import Gaussian, Likelihood
 from censored_gp.likelihoods.quadrature import gauss_legendre
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch
 from censored_gp.model.compilation import blas_threads_for
-from censored_gp.model.model import Model, Units
+from censored_gp.model.model import Units
 
 Cells = Float[np.ndarray, "... N D"]
 Mask = Bool[np.ndarray, "N D"]
@@ -57,10 +57,6 @@ SWEEPS = 4
 FIRST_SHARE = 0.5
 # A message and a cavity have at least this share of the precision of what they are parts of.
 LEAST_INFORMATION = 1e-6
-# Climbs at most.
-MOST_CLIMBS = 8
-# No share moves further than this in a step.
-LONGEST_STEP = 0.5
 # The change of shares that tells the curvature of the evidence.
 DIFFERENCE = 0.05
 # The prior precision of shares: that of a number that may be anything between 0 and 1.
@@ -68,10 +64,6 @@ SHARE_PRECISION = 12.0
 # Messages are settled when means move by less than so many standard deviations of noise, and
 # shares by less than this.
 SETTLED = 0.02
-UNSETTLED = (
-    f"What moved between the outputs was not settled after {MOST_CLIMBS} climbs: take own demand "
-    "in rows with several censored outputs for less certain than it is said to be."
-)
 
 
 class Plan(NamedTuple):
@@ -137,7 +129,8 @@ class Plan(NamedTuple):
         # Projected gradients, to the best shares that may be.
         for _ in range(300):
             free = self.at(free + rate * (rise - curvature @ (free - start))).free
-        return self.at(start + np.clip(free - start, -LONGEST_STEP, LONGEST_STEP))
+        # The approximation holds near by.
+        return self.at(start + np.clip(free - start, -0.5, 0.5))
 
 
 class Records(NamedTuple):
@@ -426,14 +419,17 @@ class Exchange:
             return np.zeros_like(self.plan.shares)
         return np.sqrt(np.einsum("pij,pq,qij->ij", ways, np.linalg.inv(self.curvature), ways))
 
+    def told(self, task: Task) -> Task:
+        """Return a task with what is known of own demand as its observations."""
+        return dataclasses.replace(task, observations=self.units.apply(self.observations))
+
     def terms(self, task: Task) -> tuple[Terms, ...]:
         """Return the cells of a climb: those with messages as measured with an error."""
-        cells = dataclasses.replace(task, observations=self.units.apply(self.observations)).cells
         y, w = np.zeros((2, *self.seen.shape))
         y[self.rows], w[self.rows] = self.place, 1.0 / np.where(self.own, self.precision, 1.0)
         y, w = (y - self.units.shift) / self.units.scale, w / self.units.scale**2
         found = []
-        for part in cells:
+        for part in self.told(task).cells:
             if part.exposure is not None:
                 at, links = (part.row, part.column[:, 0]), part.likelihood.links
                 part = dataclasses.replace(
@@ -463,17 +459,15 @@ def _moments(state: State, role: str, sites: Sites | None) -> Moments:
 
 def allocate_demand(
     task: Task, exchange: Exchange, settings: NaturalSettings
-) -> tuple[Model, bool]:
+) -> tuple[Task, tuple[str, ...]]:
     """Fit a model to own demand, by messages and climbs of the engine in turn.
 
-    Return the model and whether the messages settled.
+    Return the task of the model that was found, with its messages as observations, and notes.
     """
-    first = dataclasses.replace(task, observations=exchange.units.apply(exchange.observations))
-    climbs = best_climbs(first, settings)
-    state, settled = climbs.best, False
-    sites = state.sites
+    climbs, most = best_climbs(exchange.told(task), settings), 8
+    state, sites, settled = climbs.best, climbs.best.sites, False
     with blas_threads_for(max(state.problem.order(r, lmc) for r, lmc in state.free.items())):
-        for _ in range(MOST_CLIMBS):
+        for _ in range(most):
             sites, settled = exchange.settle(state)
             if settled or climbs.status == "interrupted":
                 break
@@ -483,7 +477,12 @@ def allocate_demand(
             state = climbs.climb(problem, state.free, sites, state.jitter)
         if exchange.plan.learned:
             exchange.curvature = exchange.differentiate(state, sites["mean"])
-    return climbs.model(state.free), settled
+    said = (
+        f"What moved between the outputs was not settled after {most} climbs: take own demand in "
+        "rows with several censored outputs for less certain than it is said to be."
+    )
+    parts = {"model": climbs.model(state.free), "candidates": (), "explore": False, "spare": ()}
+    return dataclasses.replace(exchange.told(task), **parts), () if settled else (said,)
 
 
 def draw_own_demand(
