@@ -31,19 +31,14 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 command = functools.partial(options.register, app)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Gaussian-process regression for censored data: true demand from incomplete records."""
+    if version:
         typer.echo(f"censored-gp {censored_gp.__version__}")
         raise typer.Exit
-
-
-SHOWN = "Show the version and exit."
-VERSION = typer.Option("--version", callback=_show_version, is_eager=True, help=SHOWN)
-
-
-@app.callback()
-def main(version: Annotated[bool, VERSION] = False) -> None:
-    """Gaussian-process regression for censored data: true demand from incomplete records."""
 
 
 @command(
@@ -105,16 +100,15 @@ def data(given: Given) -> Any:
     if given.name is None:
         return [{"name": name, "what": what} for name, what in DATA_SETS.items()]
     size = () if given.length is None else (given.length,)
-    return getattr(simulated, options.one_of("NAME", DATA_SETS, given.name))(
-        *size, seed=given.seed
-    ).table(truth=True)
+    world = getattr(simulated, options.one_of("NAME", DATA_SETS, given.name))
+    return world(*size, seed=given.seed).table(truth=True)
 
 
 @command(
     "fit",
     "censored-gp fit bikes.csv --outputs station_1,station_2 --time time --inputs rain \\\n"
     "    --censored station_1_empty,station_2_empty --likelihood poisson --save bikes.cgp",
-    output=text("FILE", "Write the summary to a .txt or .md file.", None, *options.OUTPUT),
+    output=options.output("Write the summary to a .txt or .md file."),
 )
 def fit(given: Given) -> str:
     """Fit a model to a table, and save it.
@@ -408,9 +402,7 @@ def fleet(given: Given) -> None:
 @command(
     "report",
     "censored-gp report --load bikes.cgp --output report.html",
-    output=text(
-        "FILE", "Write the page here; - is standard output.", "report.html", *options.OUTPUT
-    ),
+    output=options.output("Write the page here; - is standard output.", "report.html"),
     title=text("TEXT", "Heading of the page."),
     folds=number("Hold out one day in so many; 0: no diagnosis.", 5, min=0),
     compare=names("NAMES", "Compare models, as ncgp,hmocgp. Takes longer."),

@@ -70,7 +70,10 @@ def _likelihoods(incomplete: str) -> list[str]:
     return [name for name in FAMILIES if name.startswith(incomplete)]
 
 
-OUTPUT = ("--output", "-o")
+def output(text: str, default: str | None = None) -> Option:
+    """Return the option --output."""
+    return option(str | None, "FILE", text, default, "--output", "-o")
+
 
 # How table files are read.
 FILE: Options = {
@@ -110,15 +113,12 @@ MODEL: Options = {
     "side": choice(
         "--side",
         ("right", "left"),
-        "Meaning of a flag: the truth is at least the value (right, the default) or at most the "
-        "value (left).",
+        "A flag means that the truth is at least the value (right, the default) or at most (left).",
     ),
-    "rounded": names(
-        "STEPS", "Steps of recorded values: 1, or a=1,b=0.5; 0 is none. Found by default."
-    ),
+    "rounded": names("STEPS", "Steps of values: 1, or a=1,b=0.5; 0: none. By default found."),
     "likelihood": text(
         "NAME",
-        "As negative_binomial, or a=poisson,b=gamma; gaussian by default.",
+        "As poisson, or a=poisson,b=gamma; gaussian by default.",
         autocompletion=_likelihoods,
     ),
     "model": choice("--model", MODEL_NAMES, "hmocgp by default."),
@@ -127,27 +127,20 @@ MODEL: Options = {
 }
 
 # The same, or a model file to load; where to save the model, and where to write the answer.
-FIT: Options = (
-    FILE
-    | MODEL
-    | {
-        "substitution": text(
-            "SHARES",
-            "Where the excess of an output at its limit goes: learned, or shares as "
-            "a>b=0.6,b>a=0.5, or a CSV file of them: a column `from`, and one for each output.",
-        ),
-        "only": names("NAMES", "With --by: model only these outputs."),
-        "load": path("Use this model file; with a table, fit its settings anew."),
-        "save": path("Save the fitted model, as model.cgp."),
-        "file": table("Table to fit: CSV or Parquet, or - for CSV on standard input."),
-        "output": text(
-            "FILE",
-            "Write the result to a .csv, .parquet or .json file; - is standard output (CSV).",
-            None,
-            *("--output", "-o"),
-        ),
-    }
-)
+FIT: Options = {
+    **FILE,
+    **MODEL,
+    "substitution": text(
+        "SHARES",
+        "Where the excess of an output at its limit goes: learned, or shares as a>b=0.6,b>a=0.5, "
+        "or a CSV file of them: a column `from`, and one for each output.",
+    ),
+    "only": names("NAMES", "With --by: model only these outputs."),
+    "load": path("Use this model file; with a table, fit its settings anew."),
+    "save": path("Save the fitted model, as model.cgp."),
+    "file": table("Table to fit: CSV or Parquet, or - for CSV on standard input."),
+    "output": output("Write to a .csv, .parquet or .json file; - is standard output (CSV)."),
+}
 
 PROBABILITY = share("Probability of the intervals.", 0.9)
 SAMPLES = number("Joint draws behind the answer.", 500, min=1)

@@ -32,6 +32,9 @@ UNKNOWN = "unknown"
 # An exposure in words: a column, over the length of the period, and perhaps "1 - " before it.
 SHARE = re.compile(r"(?P<rest>1\s*-\s*)?(?P<column>.+?)(\s*/\s*(?P<period>[0-9]+(\.[0-9]+)?))?")
 
+# What holds for outputs that are not named, where others are: exact, and seen throughout.
+DEFAULT = {"Flag": 0.0, "Exposure": 1.0}
+
 # How far a sum of parts of a period may be from the period.
 ROUNDING = 1e-6
 
@@ -125,7 +128,7 @@ def read_bounds(
     if censored is None:
         full = np.where(values >= limits, np.inf, values)
         return _without_unknown(with_missing(seen, values, full), shares)
-    flags = check_flags(spread(censored, seen, "Flag", flags=True), values, side)
+    flags = check_flags(spread(censored, seen, "Flag"), values, side)
     said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
     hint = "Correct one of them, or leave out the flags."
     refuse((values > limits) & (flags == 0), names, "Output", said, values, limits, hint=hint)
@@ -201,33 +204,19 @@ def _read_exposure(given: Any, seen: Seen) -> Cells:
     """
     if given is None:
         return np.ones((1, 1))
-    table = () if seen.table is None else seen.table.names
-    period, rest = np.ones(len(seen.names)), np.zeros(len(seen.names), dtype=bool)
-    given, seen = _by_name(given, seen)
-    if isinstance(given, str) and given == UNKNOWN:
-        given = np.nan
-    if isinstance(given, Mapping):
-        # Outputs that are not named were seen throughout.
-        given = dict.fromkeys(seen.names if seen.keys is None else seen.keys, 1.0) | dict(given)
-        for name, text in given.items():
-            if isinstance(text, str) and text == UNKNOWN not in table:
-                given[name] = np.nan
-            elif isinstance(text, str) and name in seen.names:
-                d = seen.names.index(name)
-                given[name], period[d], rest[d] = share_term(text, table)
-    read = spread(given, seen, "Exposure")
-    shares = np.where(rest, 1.0 - read.values / period, read.values / period)
+    is_word = isinstance(given, str) and given == UNKNOWN and seen.table is None
+    read = spread(np.nan if is_word else given, seen, "Exposure")
     # A sum of parts of a period may exceed it by rounding.
-    shares = np.where(np.abs(shares - 0.5) < 0.5 + ROUNDING, np.clip(shares, 0.0, 1.0), shares)
+    near = np.abs(read.values - 0.5) < 0.5 + ROUNDING
+    shares = np.where(near, np.clip(read.values, 0.0, 1.0), read.values)
     noun = "Exposure" if read.named else "Exposure of output"
     if np.any(bad := (shares < 0) | (shares > 1)):
-        name = str(read.names[int(np.argwhere(bad)[0][1])])
-        hint = "Divide by the length of the period."
-        if table and read.named:
+        name, hint = read.names[np.argwhere(bad)[0][1]], "Divide by the length of the period."
+        if seen.table is not None and read.named:
             hint = f'Name the length of the period, as "{name}/60" for minutes of an hour, or '
             hint += f'"1 - {name}/60" if these are the minutes in which nothing could be seen.'
         said = "got {:g}. An exposure is a share of the period, from 0 to 1."
-        refuse(bad, read.names, noun, said, read.values, hint=hint)
+        refuse(bad, read.names, noun, said, shares, hint=hint)
     unseen = (shares == 0) & (np.abs(seen.values) > 0)
     if unseen.any():
         row, d = np.argwhere(unseen)[0].tolist()
@@ -272,21 +261,29 @@ def check_flags(given: Seen, values: Cells, side: str) -> Cells:
     return flags
 
 
-def spread(given: Any, seen: Seen, noun: str, *, flags: bool = False) -> Seen:
-    """Return one number for each cell, NaN where none is given (of flags: 0).
+def spread(given: Any, seen: Seen, noun: str) -> Seen:
+    """Return one number for each cell, `DEFAULT` or NaN where none is given.
 
     Given is one number, one per output (a list or a dict by name), per row, or per row and output;
     with a table also the name of a column, or one per output. Flags and bounds that are arrays have
     one value for each row and output. The names of the result are those that messages should use.
     """
-    (rows, outputs), names = seen.values.shape, seen.names
+    (rows, outputs), names, flags = seen.values.shape, seen.names, noun == "Flag"
     if given is None:
         return seen.unknown._replace(named=False)
     if isinstance(given, int | float | np.number) and not flags:
         return Seen(np.full((rows, outputs), float(given)), names)
-    given, seen = _by_name(given, seen, noun)
-    if isinstance(given, Mapping) and (seen.table or any(np.ndim(v) == 0 for v in given.values())):
-        return _by_output(given, seen, noun, flags)
+    if columns := column_names(given) if seen.table is not None else []:
+        # A column that is no flag may be that of all outputs.
+        columns = columns * outputs if len(columns) == 1 and not flags else columns
+        if len(columns) != outputs:
+            said = f"got {listed(columns)} for {outputs} output(s) ({listed(names)})."
+            raise DataError(said, noun, hint="Give one for each output, or a dict by output.")
+        given, seen = dict(zip(names, columns, strict=True)), seen._replace(keys=None)
+    if isinstance(given, Mapping):
+        each = noun == "Exposure" or any(np.ndim(value) == 0 for value in given.values())
+        if each or seen.table is not None:
+            return _by_output(given, seen, noun)
     other = read_values(given, noun, flags=flags)
     values, own = other.values, other.named
     if not flags and not noun.endswith("bound"):
@@ -320,36 +317,33 @@ def column_names(given: Any) -> list[str]:
     return list(several) if is_text else []
 
 
-def _by_name(given: Any, seen: Seen, noun: str = "Exposure") -> tuple[Any, Seen]:
-    """Return names of columns as a dict by output; one that is no flag may be that of all."""
-    columns, outputs = column_names(given) if seen.table is not None else [], len(seen.names)
-    if not columns:
-        return given, seen
-    columns = columns * outputs if len(columns) == 1 and noun != "Flag" else columns
-    if len(columns) != outputs:
-        said = f"got {listed(columns)} for {outputs} output(s) ({listed(seen.names)})."
-        raise DataError(said, noun, hint="Give one for each output, or a dict by output.")
-    return dict(zip(seen.names, columns, strict=True)), seen._replace(keys=None)
-
-
-def _by_output(given: Mapping[Any, Any], seen: Seen, noun: str, flags: bool) -> Seen:
+def _by_output(given: Mapping[Any, Any], seen: Seen, noun: str) -> Seen:
     """Return numbers or columns that are given by name of the output (of long tables, by key)."""
+    table, default = seen.table, DEFAULT.get(noun, np.nan)
+    columns = () if table is None else table.names
     known = list(seen.names if seen.keys is None else dict.fromkeys(seen.keys))
     for name in given:
         if name not in known:
             said = f"got {name!r}, which is not an output. The outputs are {listed(known)}."
             raise DataError(said, noun, hint=did_you_mean(name, known))
+    if noun == "Exposure" and UNKNOWN not in columns:
+        words = {name for name, value in given.items() if isinstance(value, str)}
+        given = {n: np.nan if n in words and v == UNKNOWN else v for n, v in given.items()}
     if seen.keys is not None:
-        values = np.array([float(given.get(key, np.nan)) for key in seen.keys])
+        values = np.array([float(given.get(key, default)) for key in seen.keys])
         return Seen(values[:, None], seen.names)
-    values, labels = np.full(seen.values.shape, 0.0 if flags else np.nan), list(seen.names)
+    values, labels = np.full(seen.values.shape, default), list(seen.names)
     for name, value in given.items():
         d = seen.names.index(name)
-        if isinstance(value, str) and seen.table is not None:
-            labels[d], read = value, seen.table.flags if flags else seen.table.numbers
+        if isinstance(value, str) and table is not None and noun == "Exposure":
+            labels[d], period, rest = share_term(value, columns)
+            share = table.numbers(labels[d], noun) / period
+            values[:, d] = 1.0 - share if rest else share
+        elif isinstance(value, str) and table is not None:
+            labels[d], read = value, table.flags if noun == "Flag" else table.numbers
             values[:, d] = read(value, noun)
         elif np.ndim(value) == 0:
             values[:, d] = np.nan if value is None else float(value)
         else:
-            values[:, d] = read_values(value, noun, flags=flags).values[:, 0]
-    return Seen(values, tuple(labels), named=seen.table is not None)
+            values[:, d] = read_values(value, noun, flags=noun == "Flag").values[:, 0]
+    return Seen(values, tuple(labels), named=table is not None)

@@ -97,11 +97,7 @@ class File:
     @functools.cached_property
     def _names(self) -> list[str]:
         self._check_settings()
-        line = None
-        if self.is_parquet:
-            names = self.parquet.schema.names
-        else:
-            line, names = self._csv_header()
+        line, names = (None, self.parquet.schema.names) if self.is_parquet else self._csv_header()
         doubles = sorted({name for name in names if names.count(name) > 1})
         if doubles:
             said = f"got column {quoted(doubles[0])} {names.count(doubles[0])} times."
@@ -156,14 +152,13 @@ class File:
         except LookupError as error:
             said = f"must be a name such as utf-8 or latin-1, got {self.encoding!r}."
             raise DataError(said, argument="encoding") from error
-        if self.content is None and self.path.suffix.lower() in WORKBOOK_ENDINGS:
+        if self.content is not None or self.is_parquet:
+            return
+        if self.path.suffix.lower() in WORKBOOK_ENDINGS:
             raise self._problem(WORKBOOK)
-        endings = CSV_ENDINGS + PARQUET_ENDINGS
-        if self.content is None and not (
-            self.is_parquet or self.path.name.lower().endswith(endings)
-        ):
-            said = f"got a name that does not end in {', '.join(endings)}. Convert the file."
-            raise self._problem(said)
+        if not self.path.name.lower().endswith(CSV_ENDINGS):
+            endings = ", ".join(CSV_ENDINGS + PARQUET_ENDINGS)
+            raise self._problem(f"got a name that does not end in {endings}. Convert the file.")
 
     def _open(self) -> IO[bytes]:
         """Open the file for reading, unpacked."""
@@ -246,16 +241,15 @@ class File:
 
     def _check_records(self, names: Sequence[str]) -> None:
         """Refuse the first line that is not text, or has more or fewer fields than there are."""
-        wrong = [each for each in self._records() if len(each[1]) != len(names)]
-        if not wrong:
-            return
-        line, record = wrong[0]
-        what = f"no value for {quoted(names[min(len(record), len(names) - 1)])}"
-        if len(record) > len(names):
-            what = f"the surplus {quoted(record[-1])}"
-        said = f"got {len(record)} fields, {what}. There must be {len(names)}."
-        hint = f"Put text that holds a {DELIMITERS.get(self.separator, 'delimiter')} in quotes."
-        raise self._problem(said, line, hint)
+        # Read to the end first, as that the file is damaged is worse.
+        if wrong := [each for each in self._records() if len(each[1]) != len(names)]:
+            line, record = wrong[0]
+            surplus = len(record) > len(names)
+            cell = record[-1] if surplus else names[len(record)]
+            what = f"{'the surplus' if surplus else 'no value for'} {quoted(cell)}"
+            said = f"got {len(record)} fields, {what}. There must be {len(names)}."
+            hint = f"Put text that holds a {DELIMITERS.get(self.separator, 'delimiter')} in quotes."
+            raise self._problem(said, line, hint)
 
     @functools.cached_property
     def parquet(self) -> Any:

@@ -247,7 +247,7 @@ class Observations:
         limits = seen.values if limit is None else spread(limit, seen, "Limit").values
         below = seen.values <= limits
         if nondetect is not None:
-            flags = spread(nondetect, seen, "Flag", flags=True)
+            flags = spread(nondetect, seen, "Flag")
             below = check_flags(flags, np.zeros(seen.values.shape), "left") == 1
         lowest = np.nan_to_num(spread(floor, seen, "Floor").values, nan=-np.inf, neginf=-np.inf)
         upper = np.where(below, limits, seen.values)

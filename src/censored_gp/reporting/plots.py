@@ -367,11 +367,11 @@ def plot_component(
     """
     ax, lmc = new_axes(ax), varying_prior(model.posterior_.model, role, kernel)
     d = output_position(model.output_names_, output)
+    transform, unit = _scale(model, role, d)
     inputs, axis, ticks = _grid(model, lmc.kernels[kernel])
     with float64():
         moments = model.posterior_.components(role, inputs)
     mean, variance = (moment[kernel, :, lmc.outputs.index(d)] for moment in moments)
-    transform, unit = _scale(model, role, d)
     low, middle, high = (transform(mean + side * np.sqrt(variance)) for side in (-1.645, 0, 1.645))
     ax.fill_between(axis.values, low, high, color=COLOURS["prediction"], alpha=0.22, linewidth=0)
     ax.plot(axis.values, middle, color=COLOURS["prediction"], linewidth=1.6)
@@ -411,17 +411,16 @@ def plot_components(
 
 def _scale(model: Any, role: str, d: int) -> tuple[Any, str]:
     """Return how latent values of an output are transformed for drawing, and the unit."""
-    likelihood = model.posterior_.model.likelihoods[d]
-    parameters = {p.role: p for p in likelihood.parameters}
+    parameters = {p.role: p for p in model.posterior_.model.likelihoods[d].parameters}
     if role not in parameters:
         said = f"must be one of output {model.output_names_[d]!r} ({listed(parameters)})"
         raise ValueError(f"`role` {said}, got {role!r}.")
     name, link = parameters[role].name, parameters[role].link
-    if getattr(link, "name", link) == "exp":
+    link = getattr(link, "name", link)
+    if link == "exp":
         return np.exp, f"factor on the {name}"
-    if getattr(link, "name", link) == "identity":
-        return lambda f: model.units_.scale[d] * f, f"added to the {name}"
-    return lambda f: f, f"latent {name}"
+    scale, words = (model.units_.scale[d], "added to the") if link == "identity" else (1, "latent")
+    return lambda f: scale * f, f"{words} {name}"
 
 
 def _grid(model: Any, kernel: Kernel) -> tuple[Float[np.ndarray, "K C"], XAxis, Any]:
