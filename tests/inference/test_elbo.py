@@ -197,7 +197,13 @@ def test_bound_and_marginals_are_the_textbooks(case):
     task = CASES[case]()
     problem = task.problem(task.model)
     sites = some_sites(task, problem)
-    found = evaluate(small.free_parameters(task), sites, problem, JITTER)
+    free = small.free_parameters(task)
+    found = evaluate(free, sites, problem, JITTER)
+    bare = evaluate(free, sites, problem, JITTER, slopes=False)
+    assert not bare.gradient
+    np.testing.assert_allclose(bare.elbo, found.elbo, rtol=1e-10)
+    for role, target in found.target.items():
+        np.testing.assert_allclose(bare.target[role], target, rtol=1e-7, atol=1e-9)
     expected, moments = dense.everything(task, sites, NODES)
     np.testing.assert_allclose(float(found.elbo), expected, rtol=0, atol=1e-6)
     fitted = Posterior(task.model, problem.inducing, found.weights, JITTER)

@@ -197,8 +197,8 @@ def test_small_gains_per_cell_count_as_none_where_many_outputs_are_coupled(monke
 def test_a_larger_jitter_is_tried_where_the_bound_is_not_finite(monkeypatch):
     honest = natural.evaluate
 
-    def fails_at_first(free, sites, problem, jitter):
-        found = honest(free, sites, problem, jitter)
+    def fails_at_first(free, sites, problem, jitter, *others):
+        found = honest(free, sites, problem, jitter, *others)
         return found._replace(elbo=found.elbo * (np.nan if jitter < 1e-8 else 1.0))
 
     monkeypatch.setattr(natural, "evaluate", fails_at_first)
@@ -211,8 +211,8 @@ def test_steps_to_where_nothing_is_finite_raise_the_jitter_and_are_no_convergenc
     """As where a kernel matrix cannot be factorised any more after the first few steps."""
     honest, calls = natural.evaluate, []
 
-    def fails_later(free, sites, problem, jitter):
-        found = honest(free, sites, problem, jitter)
+    def fails_later(free, sites, problem, jitter, *others):
+        found = honest(free, sites, problem, jitter, *others)
         calls.append(jitter)
         fails = jitter < 1e-8 and len(calls) > 6
         return found._replace(elbo=np.nan) if fails else found
@@ -227,9 +227,9 @@ def test_steps_to_where_nothing_is_finite_raise_the_jitter_and_are_no_convergenc
 def test_a_site_step_to_where_nothing_is_finite_is_not_taken(monkeypatch):
     honest, calls = natural.evaluate, []
 
-    def fails_second(free, sites, problem, jitter):
+    def fails_second(free, sites, problem, jitter, *others):
         calls.append(jitter)
-        found = honest(free, sites, problem, jitter)
+        found = honest(free, sites, problem, jitter, *others)
         nowhere = jax.tree.map(lambda a: np.full_like(a, np.nan), found.target)
         return found._replace(elbo=np.nan, target=nowhere) if len(calls) == 2 else found
 

@@ -25,12 +25,15 @@ def inverse(precision: Float[np.ndarray, "W W"]) -> tuple[np.ndarray, float]:
     """Return the inverse of a positive definite matrix and the log of its determinant, or NaN."""
     if not len(precision):
         return precision, 0.0
-    factor, failed = POTRF(precision, lower=1)
+    # The transpose is in the order of LAPACK.
+    factor, failed = POTRF(precision.T, lower=1)
     if failed:
         factor[:] = np.nan
     log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
-    found, _ = POTRI(factor, lower=1)
-    return np.tril(found) + np.tril(found, -1).T, log_det
+    lower, _ = POTRI(factor, lower=1, overwrite_c=1)
+    found = lower + lower.T
+    np.fill_diagonal(found, np.diagonal(lower))
+    return found, log_det
 
 
 class Covariance(NamedTuple):

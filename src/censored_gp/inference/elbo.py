@@ -291,6 +291,8 @@ class Evaluation(NamedTuple):
 
     Attributes
     ----------
+    gradient
+        Empty if it was not asked for.
     states
         q of every role that varies, with the tables it was computed from.
     scores
@@ -340,11 +342,12 @@ class RoleState:
         problem: Problem,
         role: str,
         jitter: float,
+        slopes: bool = False,
     ) -> None:
         self.free, self.sites, self.lookups = free, sites, problem.lookups[role]
         self.inputs, stretches = problem.inputs, problem.stretches
         shared = self.lookups[: len(free.kernels)]
-        self.blocks = make_blocks(free, problem.inducing[role], shared, jitter)
+        self.blocks = make_blocks(free, problem.inducing[role], shared, jitter, slopes)
         self.divergence, self.left_out = 0.0, 0.0
         kept = np.float64 if np.size(sites.linear) <= MOST_DOUBLE else np.float32
         self.target = Sites(*(allocate(np.shape(part), kept) for part in sites))
@@ -404,8 +407,15 @@ class RoleState:
         return found
 
     def ascend(self, rows: slice, moments: list[RowMoments], slopes: Moments) -> None:
-        """Add some rows to the gradient, and compute their next sites, from dE/dm and dE/dV."""
-        d_mean, d_variance = (np.split(slope, len(self.blocks), axis=1) for slope in slopes)
+        """Compute the next sites of some rows, from dE/dm and dE/dV."""
+        parts = (np.split(slope, len(self.blocks), axis=1) for slope in slopes)
+        for b, (own, *by_block) in enumerate(zip(moments, *parts, strict=True)):
+            new = next_sites(own.gamma.mean, *by_block)
+            self.target.linear[b, rows], self.target.precision[b, rows] = new
+
+    def collect(self, rows: slice, moments: list[RowMoments], slopes: Moments) -> None:
+        """Add some rows to the gradient and to the information."""
+        d_variance = np.split(slopes.variance, len(self.blocks), axis=1)
         for b, (block, own) in enumerate(zip(self.blocks, moments, strict=True)):
             linear, precision = own.sites_of_f
             residual = linear - precision * own.f.mean
@@ -424,8 +434,6 @@ class RoleState:
                 for total, by_row in sums:
                     for d, column in enumerate(by_row.T):
                         total[b, :, d] += np.bincount(index, column, size)
-            new = next_sites(own.gamma.mean, d_mean[b], d_variance[b])
-            self.target.linear[b, rows], self.target.precision[b, rows] = new
 
     def gradient(self) -> LMC:
         """Return the gradient in the free hyper-parameters, once all rows are in."""
@@ -452,15 +460,17 @@ class RoleState:
         return dataclasses.replace(self.free, kernels=tuple(d_kernels), **parts)
 
 
-def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: float) -> Evaluation:
-    """Return the ELBO with its gradient in the free hyper-parameters, and the next sites.
+def evaluate(
+    free: Roles, sites: dict[str, Sites], problem: Problem, jitter: float, slopes: bool = True
+) -> Evaluation:
+    """Return the ELBO, with ``slopes`` its gradient in the free hyper-parameters, and next sites.
 
     JAX computes kernels and likelihoods, whose programs are small and shared by models that differ
     elsewhere; sums over rows and linear algebra are numpy's.
     """
     stretches = problem.stretches
     states = {
-        role: RoleState(lmc, sites[role], problem, role, jitter)
+        role: RoleState(lmc, sites[role], problem, role, jitter, slopes)
         for role, lmc in free.items()
         if lmc.varies
     }
@@ -481,11 +491,13 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: flo
         precisions = {
             role: np.concatenate([*sites[role].precision[:, rows]], axis=1) for role in states
         }
-        value, slopes = cell_slopes(problem.terms, rows, mean, variance, precisions)
+        value, by_role = cell_slopes(problem.terms, rows, mean, variance, precisions)
         bound += value
-        for role, slope in slopes.items():
+        for role, slope in by_role.items():
             if role in states:
                 states[role].ascend(rows, moments[role], slope)
+                if slopes:
+                    states[role].collect(rows, moments[role], slope)
             else:
                 d_mean[role] += slope.mean.sum(axis=0).reshape(d_mean[role].shape)
                 scores[role] += np.sum(slope.mean**2, axis=0).reshape(d_mean[role].shape)
@@ -495,6 +507,7 @@ def evaluate(free: Roles, sites: dict[str, Sites], problem: Problem, jitter: flo
         if role in states
         else dataclasses.replace(lmc, mean=d_mean[role])
         for role, lmc in free.items()
+        if slopes
     }
     target = {role: state.target for role, state in states.items()}
     return Evaluation(bound, gradient, target, states, scores)

@@ -253,7 +253,7 @@ class Pair:
         self.q, self.p, self.diagonal = q, p, q == p
         self.index = block.index[q], block.index[p]
         self.left, self.right = block.features[q].phi, block.features[p].phi
-        self.places = np.ix_(block.places[q].ravel(), block.places[p].ravel())
+        self.sides = block.sides[q], block.sides[p]
         products = np.einsum("di,dk->dik", block.mixing[q], block.mixing[p])
         channels = int(np.prod(products.shape[1:]))
         self.products = None if block.by_output else products.reshape(-1, channels)
@@ -316,15 +316,18 @@ class Pair:
         found = np.tensordot(self.coefficients, grams, (0, 0)).swapaxes(1, 2)
         return found.reshape(found.shape[0] * found.shape[1], -1)
 
+    def part(self, matrix: Float[np.ndarray, "W W"]) -> Float[np.ndarray, "R M S M"]:
+        """Return a view of the part of a matrix that belongs to the two kernels."""
+        (rows, shape, own), (columns, other, theirs) = self.sides
+        return matrix[rows, columns].reshape(*shape, *other)[own + theirs]
+
     def blocks_of(self, moments: Covariance) -> Float[np.ndarray, "R S M M"]:
         """Return the part of a matrix over the weights that belongs to the two kernels."""
-        rank, other = self.coefficients.shape[1:]
-        own = moments.dense[self.places]
-        return own.reshape(rank, -1, other, self.right.shape[1]).swapaxes(1, 2)
+        return np.ascontiguousarray(self.part(moments.dense).swapaxes(1, 2))
 
-    def by_channel(self, moments: Covariance) -> Float[np.ndarray, "K M M"]:
+    def by_channel(self, blocks: Float[np.ndarray, "R S M M"]) -> Float[np.ndarray, "K M M"]:
         """Return the sum over ranks of coefficients times the blocks of a matrix."""
-        return np.tensordot(self.coefficients, self.blocks_of(moments), 2)
+        return np.tensordot(self.coefficients, blocks, 2)
 
     def pull(self, own: Float[np.ndarray, "K M M"], d_phi: list[Any]) -> None:
         """Subtract the derivative of tr(own P) in the features of both kernels."""
@@ -336,7 +339,7 @@ class Pair:
 
     def prepare(self, covariance: Covariance) -> None:
         """Prepare to look up U_q C U_p' of each channel."""
-        self.halves = [self.left @ own for own in self.by_channel(covariance)]
+        self.halves = [self.left @ own for own in self.by_channel(self.blocks_of(covariance))]
         if self.diagonal:
             self.variances = [np.einsum("jm,jm->j", half, self.right) for half in self.halves]
         elif not self.sparse:
@@ -393,7 +396,7 @@ class BorderPair(Pair):
 
     def prepare(self, covariance: Covariance) -> None:
         """Prepare to look up U_q C U_p' of each channel: from the side that has fewer products."""
-        own = self.by_channel(covariance)
+        own = self.by_channel(self.blocks_of(covariance))
         self.from_left = self.left.size * len(own[0, 0]) <= self.left.shape[1] ** 2 * self.shape[1]
         if self.from_left or not self.sparse:
             self.halves = [self.left @ part for part in own]
@@ -464,7 +467,7 @@ class ChainPair(Pair):
     def prepare(self, covariance: Covariance) -> None:
         """Prepare to look up U_q C U_q' of each channel."""
         self.variances = list(np.zeros((len(self.coefficients), self.shape[0])))
-        own = self.by_channel(covariance)
+        own = self.by_channel(self.blocks_of(covariance))
         for i, rows, phi in self.local.dense:
             for total, part in zip(self.variances, own[:, i], strict=True):
                 total[rows] = np.einsum("jm,jm->j", phi @ part, phi)
@@ -505,16 +508,21 @@ class Block:
         self.size, outputs = int(ends[-1]), len(mean)
         self.order = self.rank * self.size
         shared = np.arange(self.order).reshape(self.rank, self.size)
+        self.sides: list[Any] = []
+        """Where the weights of each dense kernel are: a slice of all, its shape, a part of that."""
         self.places: list[Int[np.ndarray, "R M"]] = []
         """Which of the weights belong to each kernel; those of outputs' own functions are last, but
         for those of the long series, which `order` does not count."""
         for q, (a, f) in enumerate(zip(mixing, features, strict=True)):
-            place = shared[: a.shape[1], self.columns[q]]
+            part = slice(a.shape[1]), self.columns[q]
+            place, side = shared[part], (slice(shared.size), shared.shape, part)
             if q in own:
                 shape = outputs, f.phi.shape[1]
                 place = self.order + np.arange(np.prod(shape)).reshape(shape)
+                side = slice(self.order, self.order + place.size), shape, (slice(None),) * 2
                 self.order += place.size
             self.places.append(place)
+            self.sides.append(side)
         self.total = self.order
         if self.long is not None:
             # Knot by knot, all ranks of each.
@@ -562,9 +570,9 @@ class Block:
             elif isinstance(pair, BorderPair):
                 across[pair.places] = own.T
             else:
-                precision[pair.places] += own
-                if not pair.diagonal:
-                    precision.T[pair.places] += own
+                for matrix in (precision,) if pair.diagonal else (precision, precision.T):
+                    part = pair.part(matrix)
+                    part += own.reshape(part.shape)
         linear = np.zeros(self.total)
         for total, a, place, features in zip(
             self.linear, self.mixing, self.places, self.features, strict=True
@@ -726,10 +734,10 @@ class Block:
                 along = self.features[q].slopes
                 d_phi.append([np.vdot(channels, slope @ centre[place].T) for slope in along])
         for at, pair in enumerate(self.pairs):
-            own = pair.by_channel(second_moment)
+            blocks = pair.blocks_of(second_moment)
+            own = pair.by_channel(blocks)
             if self.by_output:
-                moments = pair.blocks_of(second_moment)
-                flat = moments.reshape(*moments.shape[:2], -1)
+                flat = blocks.reshape(*blocks.shape[:2], -1)
                 grams = pair.grams.reshape(len(pair.grams), -1)
                 self.sum_luu[at] = np.tensordot(grams, flat, (1, 2))
             pair.pull(own, d_phi)

@@ -261,17 +261,18 @@ class Optimizer:
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
-    def evaluate(self, free: Roles, sites: dict[str, Sites]) -> State:
-        """Evaluate the bound, its gradient and the next sites."""
+    def evaluate(self, free: Roles, sites: dict[str, Sites], slopes: bool = True) -> State:
+        """Evaluate the bound, with ``slopes`` its gradient, and the next sites."""
         with np.errstate(**TOO_FAR_IS_REFUSED):
-            found = evaluate(free, sites, self.problem, self.jitter)
+            found = evaluate(free, sites, self.problem, self.jitter, slopes)
         value, gradient = found.elbo, to_vector(found.gradient)
         if not np.isfinite([value, *gradient]).all():
             value = -np.inf
         self.trace.append(value)
         if self.centre is not None:
             prior = log_prior(free, self.centre, self.settings.hold)
-            value, gradient = value + prior.value, gradient + prior.gradient
+            value += prior.value
+            gradient = gradient + prior.gradient if slopes else gradient
         return State(self.problem, free, sites, self.jitter, found, value, gradient)
 
     def run(
@@ -587,10 +588,13 @@ class FitSchedule:
             self.notes.append(f"{told}: {TOO_FEW} {fewer(best.free)}")
         run = Optimizer(best.problem, self.settings, best.jitter, centre=self.centre)
 
-        def at(change: Vector, adapt: bool = True) -> State:
+        def at(change: Vector, adapt: bool = True, slopes: bool = False) -> State:
             free = displaced(best.free, change)
-            first = run.evaluate(free, best.sites)
-            return run.evaluate(free, first.evaluation.target) if adapt else first
+            first = run.evaluate(free, best.sites, slopes=False)
+            return run.evaluate(free, first.evaluation.target, slopes) if adapt else first
+
+        def gradient_at(change: Vector, adapt: bool = True) -> tuple[float, Vector]:
+            return at(change, adapt, slopes=adapt)[-2:]
 
         def point(number: int, normal: Vector) -> State:
             self.task.progress("design points", number, points, best.value)
@@ -599,7 +603,7 @@ class FitSchedule:
             for _ in range(MOST_SHORTENINGS):
                 share *= radial_factor(promised, best.value - state.value) or LEAST_FACTOR
                 near = state.evaluation.target if np.isfinite(state.value) else best.sites
-                state = run.evaluate(displaced(best.free, share * (root @ normal)), near)
+                state = run.evaluate(displaced(best.free, share * (root @ normal)), near, False)
                 if best.value - state.value < TOO_FAR * promised:
                     return state
             return best
@@ -607,7 +611,7 @@ class FitSchedule:
         with blas_threads_for(order), np.errstate(**TOO_FAR_IS_REFUSED):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
             prior = log_prior(best.free, self.centre, self.settings.hold).curvature
-            root = principal_directions(best.free, information, prior, lambda *z: at(*z)[-2:])
+            root = principal_directions(best.free, information, prior, gradient_at)
             normals = standard_points(points, root.shape[1])
             states = [point(k, normal) for k, normal in enumerate(normals)]
         parts = [
