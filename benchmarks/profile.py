@@ -1,6 +1,6 @@
 """Where the time of a fit goes.
 
-    python -m benchmarks.profile [--cases new_york rows stations large]
+    python -m benchmarks.profile [--cases new_york air rows stations large]
 
 Each case runs in a process of its own, with no compiled programs on disk: importing, a first fit, a
 second fit whose parts are timed, and predictions. What the first fit takes more is compiling. The
@@ -27,6 +27,7 @@ from benchmarks.measure import run
 
 CASES = {
     "new_york": ("New York, Poisson MOCGP, 732 x 2", "new_york poisson", 0),
+    "air": ("air, log-normal HMOCGP, 672 x 4", "air", 0),
     "rows": ("Poisson MOCGP, 10,000 x 2", "rows", 10_000),
     "stations": ("negative binomial MOCGP, 1,464 x 16", "outputs", 16),
     "large": ("Gaussian CGP, 1,000,000 x 1, day, week and trend", "large", 1_000_000),
@@ -80,7 +81,7 @@ def floor(evaluation: Any, problem: Any) -> dict[str, float]:
     """Return CPU seconds of the arithmetic of one evaluation, bare in numpy."""
     from scipy.linalg import cholesky, solve_triangular
 
-    from censored_gp.inference.lookup import POTRF, POTRI
+    from censored_gp.inference.arrow import POTRF, POTRI
 
     jobs: dict[str, list[Callable[[], Any]]] = {
         p: [] for p in ("features", "tables", "factorisation")

@@ -1,11 +1,12 @@
 """What a fit takes, by rows and by outputs, and beside another version of the package.
 
-    python -m benchmarks.scale [--cases rows long outputs air new_york start]
+    python -m benchmarks.scale [--cases rows parquet long outputs air new_york start]
         [--rows 1e3 1e4 1e5 1e6] [--outputs 8 32 128 493] [--against TREE] [--rounds 1]
         [--limit 1800]
-    python -m benchmarks.scale --coupling 50 --outputs 50 493
+    python -m benchmarks.scale --coupling 50 --outputs 50 493 [--ranks 1 2 8]
 
-The second command compares a coupled model of the stations with models of their own.
+The second command compares coupled models of the stations, of the default rank and of others, with
+models of their own.
 
 Every case runs in a fresh process, with `--against` (a git worktree of another version, say) in
 turns with that tree. CPU seconds disturb less than the clock where other programs run. A fit is
@@ -14,11 +15,12 @@ that finds those of the first ("again"); where the first takes more than a minut
 second. Peak memory is that of the process until the fit was done. The held-out log density is the
 mean over cells. The exponent is that of CPU seconds in rows or outputs, from the second size on.
 
-The cases: Poisson MOCGP of so many hours x 2 outputs with a day, a week and a trend; Gaussian CGP
-of so many hours with a day and weather that lasts for a day or two ("long"); negative binomial
-MOCGP of so many New York stations x 1,464 hours, a tenth of the cells held out; HMOCGP of four
-weeks of hours x 4 outputs with detection limits, log-normal and negative binomial; the paper's New
-York data, 732 x 2; and what comes before a fit.
+The cases: Poisson MOCGP of so many hours x 2 outputs with a day, a week and a trend, from memory
+("rows") or from a Parquet file that is written part by part ("parquet"); Gaussian CGP of so many
+hours with a day and weather that lasts for a day or two ("long"); negative binomial MOCGP of so
+many New York stations x 1,464 hours, a tenth of the cells held out; HMOCGP of four weeks of hours x
+4 outputs with detection limits, log-normal and negative binomial; the paper's New York data,
+732 x 2; and what comes before a fit.
 """
 
 from __future__ import annotations
@@ -31,10 +33,13 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from benchmarks.measure import HERE, Used, peak_gigabytes, run
 
@@ -43,22 +48,42 @@ LONG = 60.0
 STATIONS = "citibike_nyc_2016-06_07_hourly_pickups_493stations.csv.gz"
 SCORED = 2000
 """At most so many rows are held out, and scored."""
+ROWS_OF_A_PART = 2**20
+"""A Parquet file is written so many rows at a time."""
+SCORED_CELLS = 100_000
+"""Of stations, of which a tenth of the cells are held out, at most so many cells are looked at."""
 
 
-def hourly(rows: int, seed: int = 0) -> tuple[dict[str, Any], Any]:
-    """Return columns of so many hours of two counts, flags, and the truth."""
+def hourly(rows: int, seed: int = 0, part: slice = slice(None)) -> tuple[dict[str, Any], Any]:
+    """Return columns of so many hours (or of a part of them) of two counts, flags, the truth."""
     rng = np.random.default_rng(seed)
-    hours = np.arange(rows)
+    hours: Any = np.arange(rows)[part]
     wave = 0.8 * np.sin(2 * np.pi * hours / 24) + 0.3 * np.cos(2 * np.pi * hours / 168)
     trend = 0.3 * np.sin(2 * np.pi * hours / rows * 3)
     rate = np.exp(1.5 + wave[:, None] + trend[:, None] * np.array([1.0, 0.5]))
     truth = rng.poisson(rate).astype(float)
     limit = rng.poisson(1.2 * rate.mean(), rate.shape) + 1.0
-    columns = {"time": np.datetime64("2015-01-01T00") + hours}
+    columns: dict[str, Any] = {"time": np.datetime64("2015-01-01T00") + hours}
     for d, name in enumerate("ab"):
         columns[name] = np.minimum(truth, limit)[:, d]
         columns[f"{name} at limit"] = (truth >= limit)[:, d]
     return columns, truth
+
+
+def write_hourly(path: Path, rows: int) -> tuple[Any, Any]:
+    """Write a Parquet file of so many hours, in parts; return times and truth of held-out hours."""
+    rng, writer, held = np.random.default_rng(1), None, []
+    for k, start in enumerate(range(0, rows, ROWS_OF_A_PART)):
+        columns, truth = hourly(rows, k, slice(start, start + ROWS_OF_A_PART))
+        columns["time"] = columns["time"].astype("datetime64[s]")
+        out = rng.random(len(truth)) < min(SCORED / rows, 0.1)
+        held.append((columns["time"][out], truth[out]))
+        table = pa.table({name: column[~out] for name, column in columns.items()})
+        writer = writer or parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+    return tuple(map(np.concatenate, zip(*held, strict=True)))
 
 
 def weather(rows: int, seed: int = 0) -> tuple[dict[str, Any], Any]:
@@ -94,15 +119,18 @@ class Case(NamedTuple):
     """A model, the arguments of `fit`, and cells that it has not seen."""
 
     model: Any
-    table: dict[str, Any]
+    table: Any
     choose: dict[str, Any]
     new: dict[str, Any]
     truth: np.ndarray
     scored: Any = True
 
 
-def build(kind: str, size: int) -> Case:
-    """Return a case for whatever version of the package is on the path."""
+def build(kind: str, size: int, folder: str = "") -> Case:
+    """Return a case for whatever version of the package is on the path.
+
+    A Parquet file is written to the folder.
+    """
     from censored_gp import CGP, HMOCGP, MOCGP
 
     rng, choose, scored = np.random.default_rng(1), {}, True
@@ -116,11 +144,15 @@ def build(kind: str, size: int) -> Case:
         choose = {"censored": [f"{name} at limit" for name in names]}
         new, truth = {"time": table["time"][held]}, truth[held]
         table = {name: column[used] for name, column in table.items()}
+    elif kind == "parquet":
+        table = Path(folder) / "hours.parquet"
+        times, truth = write_hourly(table, size)
+        model, names, new = MOCGP("poisson", random_state=0), ["a", "b"], {"time": times}
+        choose = {"censored": [f"{name} at limit" for name in names]}
     elif kind == "outputs":
         import pandas as pd
 
-        folder = Path(os.environ.get("CENSORED_GP_DATA", "data"))
-        frame = pd.read_csv(folder / STATIONS)
+        frame = pd.read_csv(Path(os.environ.get("CENSORED_GP_DATA", "data")) / STATIONS)
         columns = [c for c in frame.columns[1:] if c not in ("temp_mean", "hour", "temperature_f")]
         names = columns[:size]
         truth = frame[names].to_numpy(float)
@@ -128,7 +160,7 @@ def build(kind: str, size: int) -> Case:
         times = pd.to_datetime(frame[frame.columns[0]]).to_numpy("datetime64[s]")
         cells = np.where(scored, np.nan, truth)
         table = {"time": times} | {name: cells[:, d] for d, name in enumerate(names)}
-        rows = np.sort(rng.choice(len(times), 200, replace=False))
+        rows = np.sort(rng.choice(len(times), min(len(times), SCORED_CELLS // size), replace=False))
         new, truth, scored = {"time": times[rows]}, truth[rows], scored[rows]
         model = MOCGP("negative_binomial", random_state=0)
     elif kind == "air":
@@ -159,10 +191,11 @@ def build(kind: str, size: int) -> Case:
 def measure(kind: str, size: int) -> dict[str, float]:
     """Run one case in this process; return its figures."""
     warnings.simplefilter("ignore")
-    model, table, choose, new, truth, scored = build(kind, size)
-    cpu, wall = time.process_time(), time.perf_counter()
-    model.fit(table, **choose)
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    with tempfile.TemporaryDirectory() as folder:
+        model, table, choose, new, truth, scored = build(kind, size, folder)
+        cpu, wall = time.process_time(), time.perf_counter()
+        model.fit(table, **choose)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     gigabytes = peak_gigabytes()
     density = model.log_density(new, truth)
     cells = np.column_stack([np.asarray(density[name]) for name in choose["outputs"]])
@@ -170,35 +203,41 @@ def measure(kind: str, size: int) -> dict[str, float]:
     return {"cpu": cpu, "wall": wall, "gigabytes": gigabytes, "density": score}
 
 
-def compare_coupling(size: int, most: int) -> str:
-    """Return by how much coupling changes the held-out log density of stations, as words.
+def compare_coupling(size: int, most: int, ranks: Sequence[int]) -> Iterator[str]:
+    """Yield by how much coupling changes the held-out log density of stations, as words.
 
-    Up to ``most`` of the stations have models of their own as well, with their own default kernels.
-    The standard error is that of means of stations.
+    Up to ``most`` of the stations have models of their own as well, with their own default kernels;
+    coupled models have the default rank, and others. Standard errors are those of means of
+    stations.
     """
-    from censored_gp import CGP
+    from censored_gp import CGP, MOCGP
 
     warnings.simplefilter("ignore")
-    model, table, choose, new, truth, scored = build("outputs", size)
+    family = "negative_binomial"
+    _, table, choose, new, truth, scored = build("outputs", size)
     some = slice(None, None, -(-size // most))
-    names, found = choose["outputs"][some], []
-    alone = choose | {"outputs": names}
-    for each, columns in ((model, choose), (CGP("negative_binomial", random_state=0), alone)):
+    names, cells = choose["outputs"][some], scored[:, some]
+
+    def score(model: Any, outputs: list[str], own: slice) -> tuple[np.ndarray, float]:
+        """Return the mean log density of each of some stations, and CPU seconds of the fit."""
         start = time.process_time()
-        each.fit(table, **columns)
+        model.fit(table, **choose | {"outputs": outputs})
         cpu = time.process_time() - start
-        wanted = truth if columns is choose else truth[:, some]
-        density = each.log_density(new, wanted)
-        found.append((np.column_stack([density[name] for name in names]), cpu))
-    (joint, cpu), (separate, cpu_alone) = found
-    cells = scored[:, some]
-    gains = np.where(cells, joint - separate, 0.0).sum(axis=0) / cells.sum(axis=0)
-    error = gains.std(ddof=1) / np.sqrt(len(gains))
-    return (
-        f"{size} stations, rank {model.rank_}: {joint[cells].mean():.4f} ({cpu:.0f} CPU s); "
-        f"{len(names)} of them apart: {separate[cells].mean():.4f} ({cpu_alone:.0f} CPU s); "
-        f"gain of coupling {gains.mean():.4f} +- {error:.4f}"
-    )
+        density = model.predict_distribution(new).of_outputs(range(len(outputs))[own])
+        found = np.where(cells, density.log_density(truth[:, some]), 0.0)
+        return found.sum(axis=0) / cells.sum(axis=0), cpu
+
+    apart, cpu = score(CGP(family, random_state=0), names, slice(None))
+    yield f"{len(names)} of {size} stations apart: {apart.mean():.4f} ({cpu:.0f} CPU s)"
+    for rank in (None, *ranks):
+        model = MOCGP(family, rank=rank, random_state=0)
+        joint, cpu = score(model, choose["outputs"], some)
+        gains = joint - apart
+        error = gains.std(ddof=1) / np.sqrt(len(gains))
+        yield (
+            f"{size} coupled, rank {model.rank_['mean']}: {joint.mean():.4f} ({cpu:.0f} CPU s), "
+            f"{gains.mean():+.4f} +- {error:.4f}"
+        )
 
 
 def measured(
@@ -228,6 +267,9 @@ def cases(chosen: argparse.Namespace) -> list[tuple[str, str, int]]:
         found += [(f"air, {f} HMOCGP, 672 x 4", "air", i) for i, f in enumerate(families)]
     if "rows" in chosen.cases:
         found += [(f"Poisson MOCGP, {n:,} x 2", "rows", n) for n in map(_whole, chosen.rows)]
+    if "parquet" in chosen.cases:
+        own = map(_whole, chosen.rows)
+        found += [(f"Poisson MOCGP, {n:,} x 2 from Parquet", "parquet", n) for n in own]
     if "long" in chosen.cases:
         found += [(f"Gaussian CGP, {n:,} x 1, fast", "long", n) for n in map(_whole, chosen.rows)]
     if "outputs" in chosen.cases:
@@ -248,7 +290,7 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
 def main() -> None:
     """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    every = ["start", "new_york", "air", "rows", "long", "outputs"]
+    every = ["start", "new_york", "air", "rows", "parquet", "long", "outputs"]
     parser.add_argument("--cases", nargs="+", default=every, choices=every)
     parser.add_argument("--rows", nargs="+", default=["1e3", "1e4", "1e5", "1e6"])
     parser.add_argument("--outputs", nargs="+", default=["8", "32", "128", "493"])
@@ -256,11 +298,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="the table has medians of so many")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds of one process")
     parser.add_argument("--coupling", type=int, help="compare up to so many stations with separate")
+    parser.add_argument("--ranks", nargs="+", type=int, default=[], help="of coupled models")
     parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.coupling:
         for size in map(_whole, chosen.outputs):
-            print(compare_coupling(size, chosen.coupling), flush=True)
+            for line in compare_coupling(size, chosen.coupling, chosen.ranks):
+                print(line, flush=True)
         return
     if chosen.case:
         print(json.dumps(measure(chosen.case[0], int(chosen.case[1]))))
@@ -289,7 +333,7 @@ def main() -> None:
                 for tree, runs in by_tree.items()
             }
             for tree, figures in middle.items():
-                if kind in ("rows", "long", "outputs"):
+                if kind in ("rows", "parquet", "long", "outputs"):
                     seconds.setdefault((kind, tree), {})[size] = figures["cpu"]
                 ratio = ""
                 # One that took too long to be run again stands for its second run.
