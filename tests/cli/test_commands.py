@@ -365,6 +365,7 @@ def test_an_interrupted_fit_keeps_the_best_so_far_beside_its_place(here, run, mo
         ("impute --load bikes.csv", "bikes.csv"),
         ("impute --load none.cgp", "none.cgp"),
         ("impute --load bikes.cgp --outputs a", "--outputs"),
+        ("impute --load bikes.cgp --own-inputs a", "--own-inputs"),
         ("lost-demand --load bikes.cgp --side left", "--side"),
         ("fit bikes.csv --load bikes.cgp --likelihood gaussian", "--likelihood"),
         ("fit bikes.csv --load bikes.cgp --model ncgp", "--model"),

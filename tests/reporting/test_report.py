@@ -183,7 +183,7 @@ def test_a_page_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.write_text("before")
     for name in ("drawn_series", "series_charts", "lost_demand"):
-        monkeypatch.setattr(report, name, lambda *_: [])
+        monkeypatch.setattr(report, name, lambda *_: {})
     monkeypatch.setattr("jinja2.Template.render", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         report.write_report(model, path, folds=None)

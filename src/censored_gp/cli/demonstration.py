@@ -24,13 +24,15 @@ HOURS_SHOWN = 96
 
 
 class Demo(NamedTuple):
-    """A simulated world, and two models that saw its first hours."""
+    """A simulated world, and two models that saw its first hours.
+
+    `training` is the number of hours that they were fitted to, later ones are held out; `models`
+    are the naive one and the censored one.
+    """
 
     world: Any
     training: int
-    """The number of hours that the models were fitted to; later ones are held out."""
     models: tuple[CensoredGP, CensoredGP]
-    """The naive model, and the censored one."""
 
     @property
     def ran_out(self) -> Bool[np.ndarray, "N D"]:

@@ -10,9 +10,9 @@ from typing import Any
 from sklearn.base import clone
 
 from censored_gp.cli.console import bad_option, option_of, say
-from censored_gp.cli.options import FILE, Given, split_names
+from censored_gp.cli.options import FILE, Given, one_of, split_names
 from censored_gp.cli.output import ENDINGS, check_target
-from censored_gp.data.errors import did_you_mean, listed, reads_as
+from censored_gp.data.errors import listed, reads_as
 from censored_gp.data.files import File
 from censored_gp.data.layout import columns_used, inputs_table, located
 from censored_gp.data.tables import Table
@@ -144,7 +144,7 @@ def load_model(given: Given) -> CensoredGP:
         raise bad_option("FILE / --load", "give a table to fit, or a model file.")
     for name in SAVED:
         if getattr(given, name):
-            raise bad_option(f"--{name}", "the model file settles it; leave it out with --load.")
+            raise bad_option(option_of(name), "the model file settles it; leave it out.")
     changed = {"random_state": given.seed, "max_iterations": given.iterations}
     model: Any = load(str(given.load))
     return model.set_params(**{k: value for k, value in changed.items() if value is not None})
@@ -198,13 +198,9 @@ def _substitution(text: str | None) -> Any:
         return text
     if ">" not in text:
         table = File(Path(text)).read()
-        ends = [name for name in table.names if name != "from"]
-        rows = zip(*(table.numbers(name, "Share").tolist() for name in ends), strict=True)
-        starts = map(str, table.labels("from"))
-        return {
-            start: dict(zip(ends, row, strict=True))
-            for start, row in zip(starts, rows, strict=True)
-        }
+        starts, ends = map(str, table.labels("from")), [n for n in table.names if n != "from"]
+        to = {end: table.numbers(end, "Share").tolist() for end in ends}
+        return {start: {end: to[end][i] for end in ends} for i, start in enumerate(starts)}
     shares: dict[str, dict[str, float]] = {}
     for part in text.split(","):
         ends, _, share = part.rpartition("=")
@@ -217,13 +213,11 @@ def _substitution(text: str | None) -> Any:
 
 def _likelihood(text: str) -> str | dict[str, str]:
     """Return the name of a family, or a dict with one for each output."""
-    parts = (part.rpartition("=") for part in text.split(","))
-    pairs = [(output.strip(), family.strip().lower()) for output, _, family in parts]
-    unknown = [family for _, family in pairs if family not in FAMILIES]
-    if unknown or (len(pairs) > 1 and not all(output for output, _ in pairs)):
-        accepted = f"one of {', '.join(FAMILIES)}, or one for each output, as a=poisson,b=gamma"
-        hint = did_you_mean(unknown[0], FAMILIES) if unknown else ""
-        raise bad_option("--likelihood", f"{text!r} must be {accepted}. {hint}")
+    parts = [part.rpartition("=")[::2] for part in text.split(",")]
+    pairs = [(o.strip(), one_of("--likelihood", FAMILIES, family.strip())) for o, family in parts]
+    if len(pairs) > 1 and not all(output for output, _ in pairs):
+        said = f"{text!r} must be one for all, or one for each output, as a=poisson,b=gamma."
+        raise bad_option("--likelihood", said)
     return dict(pairs) if pairs[0][0] else pairs[0][1]
 
 

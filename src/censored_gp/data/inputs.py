@@ -38,7 +38,6 @@ DIGITS = 12
 # Squares of numbers up to this, and of their differences, are finite; of its inverse, not 0.
 LARGEST = 1e150
 
-FINITE = "There must be finite numbers. "
 
 FILL_IN = "Drop the row or fill in the value (outputs may be missing, inputs not)."
 
@@ -246,8 +245,10 @@ def read_inputs(X: Any, columns: Columns | None = None) -> tuple[Float[np.ndarra
             named,
             tuple(None if level is None else (c.name, level) for c, level, _ in parts),
         )
-    pairs = zip(parts, columns.origin, strict=True)
-    centred = [_centre(values, origin) for (*_, values), origin in pairs]
+    centred = [
+        hours_since(values, origin) if isinstance(origin, np.datetime64) else values - origin
+        for (*_, values), origin in zip(parts, columns.origin, strict=True)
+    ]
     return np.stack(centred, axis=1, dtype=np.float64), columns
 
 
@@ -291,7 +292,8 @@ def _encode(column: Column, levels: dict[str, Any], least: float) -> list[tuple[
         return [(None, values)]
     numbers = values if values.dtype.kind == "i" else column.numbers("Input")
     shown = np.where(np.isnan(numbers), "NaN", numbers.astype(str))
-    refuse(~np.isfinite(numbers), name, "Input", "got {}.", shown, hint=FINITE + FILL_IN)
+    said = "got {}. There must be finite numbers."
+    refuse(~np.isfinite(numbers), name, "Input", said, shown, hint=FILL_IN)
     refuse_extreme(numbers, name, "Input", least)
     return [(None, numbers)]
 
@@ -310,10 +312,6 @@ def _origin(values: Any) -> Any:
     if values.dtype.kind == "f":
         return float(values.mean())
     return values.min() if values.dtype.kind == "M" else int(np.sort(values)[len(values) // 2])
-
-
-def _centre(values: Any, origin: int | float | np.datetime64) -> Any:
-    return hours_since(values, origin) if isinstance(origin, np.datetime64) else values - origin
 
 
 def _checked_against(columns: Columns, found: Sequence[Column], named: bool) -> list[Column]:

@@ -163,7 +163,9 @@ def read_training(
     _check_roles(table, names, others, time, by)
     lasting = {name: _lasting(each) for name, each in given.items()}
     with located(table):
-        table = _with_times(table, time, by)
+        # Other tables than files get their times back as they were.
+        if table.file is not None and time is not None:
+            table = table.with_times(time, by=by)
         layout = Layout(names, time, others, backend=table.backend, holidays=holidays, **lasting)
         if own_inputs is not None:
             own = _as_names(own_inputs) if by is not None else own_of_each(own_inputs, names)
@@ -192,7 +194,8 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
     """
     table = open_table(data)
     with located(table):
-        table = _with_times(table, layout.time, layout.by)
+        if table.file is not None and layout.time is not None:
+            table = table.with_times(layout.time, by=layout.by)
         inputs, each = _inputs(table, layout), np.arange(len(table))
         if not layout.long or table.has(layout.by):
             output = _known_labels(table, layout) if layout.long else None
@@ -335,11 +338,6 @@ def _check_roles(
 def _lasting(given: Any) -> Any:
     """Return names and numbers as they are; arrays are about the training rows only."""
     return given if isinstance(given, int | float | Mapping) or column_names(given) else None
-
-
-def _with_times(table: Table, time: str | None, by: str | None) -> Table:
-    """Return the table of a file with its times read; other tables get theirs back as they were."""
-    return table if table.file is None or time is None else table.with_times(time, by=by)
 
 
 def _rows(table: Table, layout: Layout, row: Whole, output: Whole | None = None) -> Rows:

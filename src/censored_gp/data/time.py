@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
@@ -214,9 +214,11 @@ def times_ahead(
         if number <= len(walls):
             break
     else:
-        _refuse_horizon(until)
+        said = f"must be at most {MOST_AHEAD} steps ahead, got {periods or until}."
+        raise DataError(said, argument="until" if periods is None else "periods")
     if not number:
-        _refuse_horizon(until, times.max())
+        said = f"must be after the last training time, {times.max()}, got {until}."
+        raise DataError(said, argument="until")
     return walls[:number], instants[:number]
 
 
@@ -230,14 +232,6 @@ def _after(last: np.datetime64, step: int, steps: int, zone: str | None) -> tupl
         return walls, to_utc(walls, zone)
     instants = to_utc(walls[:1] - later[:1], zone) + later
     return wall_clock(instants, zone), instants
-
-
-def _refuse_horizon(until: Any, last: Any = None) -> NoReturn:
-    """Refuse a forecast that ends too late or, with the last training time, too early."""
-    said = f"must be at most {MOST_AHEAD} steps ahead, got {until}."
-    if last is not None:
-        said = f"must be after the last training time, {last}, got {until}."
-    raise DataError(said, argument="periods" if until is None else "until")
 
 
 def _last_time(until: Any, zone: str | None) -> tuple[np.datetime64, bool]:

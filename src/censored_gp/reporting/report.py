@@ -67,14 +67,6 @@ class Series(NamedTuple):
     rows: int
 
 
-class Lost(NamedTuple):
-    """Lost demand in total, by output, and by output and hour or weekday."""
-
-    total: dict[str, Any]
-    outputs: list[dict[str, Any]]
-    groups: dict[str, list[dict[str, Any]]]
-
-
 # ---- series ----
 
 
@@ -135,10 +127,13 @@ def rounded(values: Any, digits: int = 5) -> list[float | None]:
 # ---- lost demand, comparison ----
 
 
-def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | None:
-    """Return lost demand; None if no record falls short or the model ignores censoring."""
+def lost_demand(model: Any, probability: float, random_state: Any) -> dict[str, Any]:
+    """Return lost demand in `total`, by `outputs`, and in `groups` by hour and weekday of each.
+
+    It is empty if no record falls short or the model ignores censoring.
+    """
     if not model.use_censoring or not model.observations_.falls_short.any():
-        return None
+        return {}
 
     def ask(*by: str) -> list[dict[str, Any]]:
         settings = {"probability": probability, "random_state": random_state}
@@ -151,7 +146,7 @@ def lost_demand(model: Any, probability: float, random_state: Any) -> Lost | Non
         rows = ask(part)
         if len(rows) > 1:
             groups[part] = [row | {"output": ALL_OUTPUTS} for row in rows] + ask("output", part)
-    return Lost(ask()[0], ask("output"), groups)
+    return {"total": ask()[0], "outputs": ask("output"), "groups": groups}
 
 
 def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:
@@ -181,7 +176,7 @@ def series_charts(model: Any, series: Series) -> list[dict[str, Any]]:
     ]
 
 
-def lost_charts(model: Any, lost: Lost | None) -> list[dict[str, Any]]:
+def lost_charts(model: Any, groups: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """Return charts of lost demand by hour and weekday, if there are any."""
     names = [ALL_OUTPUTS, *model.output_names_] if len(model.output_names_) > 1 else [ALL_OUTPUTS]
     fields = {"y": "lost", "lo": "lost_low", "hi": "lost_high", "r": "observed", "s": "share",
@@ -189,7 +184,7 @@ def lost_charts(model: Any, lost: Lost | None) -> list[dict[str, Any]]:
     titles = {"hour": "By hour of the day", "weekday": "By day of the week"}
     orders = {"hour": list(range(24)), "weekday": DAYS}
     charts = []
-    for group, rows in lost.groups.items() if lost else ():
+    for group, rows in groups.items():
         kept = [row for row in rows if str(row["output"]) in names]
         data = {key: rounded([row[name] for row in kept]) for key, name in fields.items()}
         data["g"] = [int(row[group]) if group == "hour" else row[group][:3] for row in kept]
@@ -396,7 +391,7 @@ def write_report(
     lost = lost_demand(model, probability, random_state)
     charts = {
         "series": series_charts(model, series),
-        "lost": lost_charts(model, lost),
+        "lost": lost_charts(model, lost.get("groups", {})),
         "calibration": calibration_charts(diagnosis.pit) if diagnosis else [],
     }
     interval = f"{probability:.0%} interval"
