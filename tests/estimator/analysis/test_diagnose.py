@@ -57,7 +57,8 @@ def test_the_table_is_about_cells_censored_anew(model, found):
     """The estimates are those of the estimator itself, fitted to the same observations."""
     known, rng = model.observations_, np.random.default_rng(seed_of(None, None, 0))
     held_out = diagnose.hold_out(known, 3, None, rng) == 0
-    again = diagnose.censor_anew(model, known.is_exact & ~held_out, rng)
+    expected = diagnose._imputed_now(model)
+    again = diagnose.censor_anew(model, known.is_exact & ~held_out, expected, rng)
     anew = (known.is_exact & ~again.is_exact)[:, 0]
     own, truth = found.rows[0], known.lower[anew, 0]
     assert own["cells"] == anew.sum()
@@ -75,7 +76,7 @@ def hour_of_week(times):
 @pytest.mark.parametrize(
     ("likelihood", "flag"), [("gaussian", 1), ("gamma", 1), ("poisson", 1), ("gamma", -1)]
 )
-def test_cells_are_censored_anew_as_the_real_ones_are(likelihood, flag, monkeypatch):
+def test_cells_are_censored_anew_as_the_real_ones_are(likelihood, flag):
     """At the same hours, on the same side, at the same distance or share of the value."""
     rng, flagged = np.random.default_rng(0), WORKING & (np.arange(24 * 28) >= 168)
     y = rng.poisson(5, 24 * 28) + 1.0
@@ -84,11 +85,9 @@ def test_cells_are_censored_anew_as_the_real_ones_are(likelihood, flag, monkeypa
         observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
         likelihoods=(as_likelihood(likelihood),),
     )  # fmt: skip
-    units = SimpleNamespace(apply=lambda seen: seen)
-    model = SimpleNamespace(training_=training, posterior_=None, units_=units, substitution_=None)
     expected = y + 2 if likelihood == "gaussian" else y * 2.0**flag
-    monkeypatch.setattr(diagnose, "_imputed", lambda *_: expected[:, None])
-    again = diagnose.censor_anew(model, known.is_exact, rng)
+    model = SimpleNamespace(training_=training)
+    again = diagnose.censor_anew(model, known.is_exact, expected[:, None], rng)
     anew = (known.is_exact & ~again.is_exact)[:, 0]
     hours = hour_of_week(HOURS) % 24
     assert set(hours[anew]) == set(hours[flagged])
@@ -106,7 +105,7 @@ def test_cells_are_censored_anew_as_the_real_ones_are(likelihood, flag, monkeypa
     np.testing.assert_array_equal(again.lower[~anew], known.lower[~anew])
 
 
-def test_exact_counts_are_thinned_as_those_seen_for_a_part_of_their_period(monkeypatch):
+def test_exact_counts_are_thinned_as_those_seen_for_a_part_of_their_period():
     rng = np.random.default_rng(0)
     y, part = np.full(24 * 28, 400.0), np.where(np.arange(24 * 28) < 300, 0.25, 1.0)
     part[:10] = 0.0
@@ -115,10 +114,8 @@ def test_exact_counts_are_thinned_as_those_seen_for_a_part_of_their_period(monke
         observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
         likelihoods=(as_likelihood("poisson"),),
     )  # fmt: skip
-    monkeypatch.setattr(diagnose, "_imputed_now", lambda _: y[:, None])
-    again = diagnose.censor_anew(
-        SimpleNamespace(training_=training, substitution_=None), known.is_exact, rng
-    )
+    model = SimpleNamespace(training_=training)
+    again = diagnose.censor_anew(model, known.is_exact, y[:, None], rng)
     anew = (known.is_exact & ~again.is_exact)[:, 0]
     seen = anew & (again.exposure[:, 0] > 0)
     assert seen.sum() > 30
@@ -132,7 +129,7 @@ def test_exact_counts_are_thinned_as_those_seen_for_a_part_of_their_period(monke
 
 
 @pytest.mark.parametrize("flag", [1, -1])
-def test_what_is_exact_was_within_its_limit(flag, monkeypatch):
+def test_what_is_exact_was_within_its_limit(flag):
     """Limits that hold for exact cells bound those censored anew from the other side."""
     rng, y = np.random.default_rng(0), np.linspace(1, 9, 24 * 28)
     limit = 7.0 if flag > 0 else 3.0
@@ -142,10 +139,8 @@ def test_what_is_exact_was_within_its_limit(flag, monkeypatch):
         observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
         likelihoods=(as_likelihood("gaussian"),),
     )  # fmt: skip
-    monkeypatch.setattr(diagnose, "_imputed_now", lambda _: np.full(known.shape, limit + flag))
-    again = diagnose.censor_anew(
-        SimpleNamespace(training_=training, substitution_=None), known.is_exact, rng
-    )
+    expected = np.full(known.shape, limit + flag)
+    again = diagnose.censor_anew(SimpleNamespace(training_=training), known.is_exact, expected, rng)
     anew = known.is_exact & ~again.is_exact
     near, far = (again.lower, again.upper) if flag > 0 else (again.upper, again.lower)
     np.testing.assert_allclose(near[anew], known.lower[anew] - flag)

@@ -113,13 +113,14 @@ def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
     rng = np.random.default_rng(seed_of(seed, model.random_state, 0))
     held_out = hold_out(known, folds, training.times, rng) == 0
     again, whole, short = known, known, known.falls_short & model.use_censoring
+    expected = _imputed_now(model)
     if model.substitution_ is not None:
         held_out = np.broadcast_to(held_out[:, :1], known.shape)
         # Of other records it is not known what of them is own demand.
         whole = seen = recorded = training.seen
     else:
         if model.use_censoring:
-            again = censor_anew(model, known.is_exact & ~held_out, rng)
+            again = censor_anew(model, known.is_exact & ~held_out, expected, rng)
         seen = seen_by(training.likelihoods, again, model.use_censoring)
         recorded = widen_exact(seen)
     posterior = refit(model, units.apply(recorded), held_out)
@@ -130,7 +131,7 @@ def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
     else:
         judged, own = whole.is_exact & held_out, prediction.mean
     estimates = {THIS: own, **simple_estimates(_without(again, held_out), training)}
-    readings = {THIS: _imputed_now(model), **simple_estimates(known, training)}
+    readings = {THIS: expected, **simple_estimates(known, training)}
     names = [(name, [d]) for d, name in enumerate(known.names)]
     names += [("all", slice(None))] if len(names) > 1 else []
     rows, truth = [], np.where(judged, known.lower, 0.0)
@@ -189,17 +190,17 @@ def censored_cells(known: Observations) -> Mask:
 # ---- exact cells, censored anew ----
 
 
-def censor_anew(model: Any, free: Mask, rng: np.random.Generator) -> Observations:
+def censor_anew(model: Any, free: Mask, expected: Cells, rng: np.random.Generator) -> Observations:
     """Return the observations with some of the exact cells that are `free` censored, too.
 
-    Half of the exact cells of an hour of the week stay exact.
+    `expected` is the truth of cells that are not exact, by the model. Half of the exact cells of an
+    hour of the week stay exact.
     """
     training: TrainingData = model.training_
     known, times = training.observations, training.times
     levels, whole = calendar_slots(times, len(known)), censored_cells(known)
     if not whole.any():
         return known
-    expected = _imputed_now(model)
     # Without a calendar, cells that are expected to be alike are of the same kind.
     kind = model.distribution_at(training.inputs).mean if times is None else busyness(known, times)
     lower, upper, exposure = known.lower.copy(), known.upper.copy(), known.exposure.copy()
