@@ -22,7 +22,14 @@ from jaxtyping import Array
 from censored_gp.likelihoods.base import Likelihood, Parameter
 from censored_gp.likelihoods.quadrature import gauss_legendre
 from censored_gp.likelihoods.special.beta import log_negative_binomial
-from censored_gp.likelihoods.special.elementary import Batch, Numbers, Pair, log1mexp, log1p_ratio
+from censored_gp.likelihoods.special.elementary import (
+    Batch,
+    Numbers,
+    Pair,
+    alike,
+    log1mexp,
+    log1p_ratio,
+)
 from censored_gp.likelihoods.support import COUNTS
 from censored_gp.likelihoods.truncation import Kind
 
@@ -30,10 +37,6 @@ from censored_gp.likelihoods.truncation import Kind
 NEGLIGIBLE = 23.0
 # Gauss-Legendre nodes on the three pieces of the integral.
 NODES = (22, 14, 16)
-# Newton steps towards either end; they come from outside, so that few only cost accuracy.
-SEARCH = 10
-# The width of an empty piece, whose log must not be infinite.
-NO_WIDTH = 1e-300
 
 
 def averages_exposure(likelihood: Likelihood) -> bool:
@@ -99,7 +102,7 @@ def log_share(v: Numbers, mean: Numbers, dispersion: Numbers) -> Batch:
     The integrand of S, in log u, is log-concave: it rises, perhaps stays level for long (if the
     dispersion is near one), and falls. Gauss-Legendre quadrature on these three pieces.
     """
-    v, mean, alpha = jnp.broadcast_arrays(*(jnp.asarray(x, float) for x in (v, mean, dispersion)))
+    v, mean, alpha = alike(v, mean, dispersion)
     # Nodes are shares of the mean: their range does not depend on it, so nor need they.
     log_u, log_weight = jax.tree.map(lax.stop_gradient, _nodes(v, mean, alpha))
     rest = mean * -jnp.expm1(log_u) / (1.0 + alpha * mean * jnp.exp(log_u))
@@ -130,8 +133,9 @@ def _nodes(v: Batch, mean: Batch, alpha: Batch) -> tuple[Array, Array]:
             value, slope = height(t)
             return jnp.where(inward & (value < target), t - (value - target) / slope, t)
 
-        # A loop, though a short one: it is a fraction of the code to compile.
-        return lax.fori_loop(0, SEARCH, step, t)
+        # A loop, though a short one: it is a fraction of the code to compile. Newton's steps come
+        # from outside, so that few only cost accuracy.
+        return lax.fori_loop(0, 10, step, t)
 
     peak = log_share_of((1.0 - alpha) * mean)
     target = height(peak)[0] - NEGLIGIBLE
@@ -143,6 +147,7 @@ def _nodes(v: Batch, mean: Batch, alpha: Batch) -> tuple[Array, Array]:
     for a, b, count in zip((start, turn, peak), (turn, peak, end), NODES, strict=True):
         points, weights = gauss_legendre(count, a.ndim)
         log_u.append(a + (b - a) * 0.5 * (points + 1.0))
-        width.append(0.5 * weights * jnp.maximum(b - a, NO_WIDTH))
+        # The log of an empty piece must not be infinite.
+        width.append(0.5 * weights * jnp.maximum(b - a, 1e-300))
     nodes = jnp.concatenate(log_u)
     return nodes, jnp.log(jnp.concatenate(width)) + nodes

@@ -16,8 +16,6 @@ LARGEST_COUNT = 2.0**53
 MAXIMUM_STEPS = 200
 # The relative error of a log tail, or of the value, below which a Newton step is the last.
 SETTLED = 1e-13
-# Each leap is this many times as long as the last.
-LONGER = 3.0
 # The slack of the comparison for counts: the quantile at P(Y <= k) must be k, not k + 1.
 ROUNDING = 1e-13
 
@@ -75,7 +73,7 @@ def _invert_counts(
         enough = jnp.where(below, lower >= target - slack, upper <= target + slack)
         found = reached - failing <= 1.0
         enough, middle = enough | found, jnp.where(found, reached, middle)
-        longer = jnp.where(untried, leap, LONGER * leap)
+        longer = jnp.where(untried, leap, 3.0 * leap)
         return jnp.where(enough, failing, middle), jnp.where(enough, middle, reached), longer
 
     ends = jnp.full_like(target, lowest), jnp.full_like(target, highest)
@@ -135,17 +133,10 @@ def _invert_continuous(
 
 def _middle(low: Batch, high: Batch) -> Batch:
     """Return the number half-way from low to high in the order of float64 numbers."""
-    a, b = _to_order(low), _to_order(high)
-    return _from_order((a >> 1) + (b >> 1) + (a & b & 1))
 
+    def turned(bits: Int[Array, "*#batch"]) -> Int[Array, "*#batch"]:
+        """Return the rank of a float64 of these bits among all others, or the bits of a rank."""
+        return jnp.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
-def _to_order(x: Batch) -> Int[Array, "*#batch"]:
-    """Return the rank of a float64 among all float64 numbers."""
-    bits = lax.bitcast_convert_type(x, jnp.int64)
-    return jnp.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _from_order(rank: Int[Array, "*#batch"]) -> Batch:
-    """Return the float64 of that rank."""
-    bits = jnp.where(rank < 0, np.int64(-(2**63)) - rank, rank)
-    return lax.bitcast_convert_type(bits, jnp.float64)
+    a, b = (turned(lax.bitcast_convert_type(x, jnp.int64)) for x in (low, high))
+    return lax.bitcast_convert_type(turned((a >> 1) + (b >> 1) + (a & b & 1)), jnp.float64)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 # The kind that all cells have: exact, right, left or interval; None is any of them.
 Kind = str | None
 Curve = Callable[[Batch], Batch]
-# Log tails at both ends of an interval that is neither narrow nor far out.
-HARMLESS = (-2.0, -0.5), (-0.5, -2.0)
 # The relative error of a probability, for each unit of its logarithm.
 ROUNDING = 1e-15
 # The relative error of a variance above which the density is integrated.
@@ -40,8 +38,6 @@ NEGLIGIBLE = 37.0
 PANELS = 12
 # Up to this ratio of upper to lower bound the density is integrated over the interval.
 NARROW = 1.5
-# The number of Gauss-Legendre nodes for an integral.
-NODES = 40
 
 
 def where_any(
@@ -122,7 +118,9 @@ def _log_between(
     def interval() -> Batch:
         inside = family.support.inside
         low, high = jnp.where(both, lower, inside[0]), jnp.where(both, upper, inside[1])
-        ends = jax.tree.map(lambda tail, h: jnp.where(both, tail, h), tails, HARMLESS)
+        # Else the tails of an interval that is neither narrow nor far out.
+        harmless = (-2.0, -0.5), (-0.5, -2.0)
+        ends = jax.tree.map(lambda tail, h: jnp.where(both, tail, h), tails, harmless)
         return jnp.where(both, between(family, ends, low, high, theta), single)
 
     return lax.cond(jnp.any(both), interval, lambda: single)
@@ -213,7 +211,7 @@ def moments_by_stein(
 
 def _integrated(log_density: Curve, lower: Batch, upper: Batch) -> Pair:
     """Return mean and variance between finite bounds by Gauss-Legendre quadrature."""
-    nodes, weights = map(jnp.asarray, gauss_legendre(NODES, lower.ndim))
+    nodes, weights = map(jnp.asarray, gauss_legendre(40, lower.ndim))
     half = 0.5 * (upper - lower)
     return _weighted(log_density, lower + half, half * nodes, weights)
 

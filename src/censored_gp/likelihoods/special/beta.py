@@ -25,6 +25,7 @@ from censored_gp.likelihoods.special.elementary import (
     Mask,
     Numbers,
     Pair,
+    alike,
     both_slopes,
     both_tails,
     log1p_curvature,
@@ -51,8 +52,7 @@ def log_odds_tails(a: Numbers, mu: Numbers, alpha: Numbers) -> Pair:
     With a = k + 1 these are P(Y > k) and P(Y <= k) of a negative binomial count Y of mean mu
     and dispersion alpha, a Poisson count if alpha = 0.
     """
-    values = (jnp.asarray(value, float) for value in (a, mu, alpha))
-    a, mu, alpha = jnp.broadcast_arrays(*values)
+    a, mu, alpha = alike(a, mu, alpha)
     alpha = jnp.minimum(alpha, HUGE)
     return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(mu, 1e-290, 1e120), alpha)
 
@@ -155,7 +155,7 @@ def log_student_tails(t: Numbers, df: Numbers) -> Pair:
 
     The smaller is half of P(|T| > |t|), an incomplete beta function of t^2.
     """
-    return _log_student_tails(*jnp.broadcast_arrays(jnp.asarray(t, float), jnp.asarray(df, float)))
+    return _log_student_tails(*alike(t, df))
 
 
 @with_slopes

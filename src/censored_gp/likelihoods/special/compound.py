@@ -20,6 +20,7 @@ from censored_gp.likelihoods.special.elementary import (
     Batch,
     Numbers,
     Pair,
+    alike,
     log1mexp,
     log_ratio_excess,
     stirling_error,
@@ -28,20 +29,12 @@ from censored_gp.likelihoods.special.elementary import (
 
 # A sum over the number of jumps ends when its terms are below this part of the total.
 NEGLIGIBLE = 1e-14
-# If zero is less likely than exp(-this), the sum over the number of jumps may take strides.
-SMOOTH = 34.0
-# Its strides in standard deviations: the error of such a sum is exp(-2 pi^2 / STRIDE^2).
+# Its strides in standard deviations, where it is long: the error is exp(-2 pi^2 / STRIDE^2).
 STRIDE = 0.8
 # The logarithm of one over the relative error of an integral.
 DIGITS = 30.0
 # Up to so many jumps on average, at the saddle point, zero is left out of the integral.
 FEW = 0.3
-# The integrand falls by exp(-this u^2) at least.
-LEAST_PEAK = 4.0
-# How near a path may come to the pole, in standard deviations of the integrand.
-LEAST_GAP = 1.0
-# Where growth of the integrand off the path is looked at, in standard deviations.
-SHIFTS = (1.0, 2.0, 4.0, 6.0, 8.0)
 MAXIMUM_STEPS = 2000
 # Smaller amounts are taken for this.
 LEAST = 1e-290
@@ -82,7 +75,8 @@ def _jump_sums(n: Batch, a: Batch, in_shape: bool) -> tuple[Batch, ...]:
     an array of fewer axes than n: what depends on it alone is computed once.
     """
     stride = STRIDE * jnp.sqrt(n / (1.0 + a))
-    smooth = ((1.0 + a) * n > SMOOTH) & (stride > 1.0)
+    # Strides are as exact if the term of zero is negligible.
+    smooth = ((1.0 + a) * n > 34.0) & (stride > 1.0)
     centre = jnp.where(smooth, n, jnp.maximum(jnp.round(n), 1.0))
     step = jnp.where(smooth, stride, 1.0)
 
@@ -124,9 +118,7 @@ def _jump_sums(n: Batch, a: Batch, in_shape: bool) -> tuple[Batch, ...]:
 
 def log_compound_tails(rate: Numbers, shape: Numbers, x: Numbers) -> Pair:
     """Return (log P(Y <= x), log P(Y > x)) for x > 0."""
-    every = (jnp.asarray(each, float) for each in (rate, shape, x))
-    rate, shape, x = jnp.broadcast_arrays(*every)
-    x = jnp.maximum(x, LEAST)
+    rate, shape, x = alike(rate, shape, jnp.maximum(x, LEAST))
     below, _, log_jumps = _path(rate, shape, x)
     part = _log_part(rate, shape, x)
     # Of few jumps the part is without the probability of zero.
@@ -146,8 +138,7 @@ def log_tilted_tails(order: Numbers, rate: Numbers, shape: Numbers, x: Numbers) 
 
     They have no derivatives.
     """
-    every = (jnp.asarray(each, float) for each in (rate, shape, jnp.maximum(x, LEAST), order))
-    arguments = jnp.broadcast_arrays(*every)
+    arguments = alike(rate, shape, jnp.maximum(x, LEAST), order)
     below, part = _path(*arguments)[0], _integrals(*arguments)[0]
     other = log1mexp(jnp.minimum(part, -1e-300))
     return jnp.where(below, part, other), jnp.where(below, other, part)
@@ -162,13 +153,14 @@ def _log_part(_: tuple[bool, ...], rate: Batch, a: Batch, x: Batch) -> tuple[Bat
 def _path(rate: Batch, a: Batch, x: Batch, order: Batch | None = None) -> tuple[Batch, ...]:
     """Return where the lower tail is computed, x w0, and the log of rate w0^-a.
 
-    The path crosses the real line at w0, about the saddle point, but not too near to the pole.
+    The path crosses the real line at w0, about the saddle point, but not nearer to the pole than a
+    standard deviation of the integrand, which falls by exp(-4 u^2) at least.
     """
     log_jumps = (jnp.log(rate) + a * jnp.log(x / a)) / (1.0 + a)
     saddle = a * jnp.exp(jax.nn.softplus((1.0 + a) * log_jumps) / (1.0 + a))
     saddle = saddle if order is None else saddle + a + order
-    below, peak = x < jnp.maximum(saddle, 1.5), jnp.maximum(saddle, LEAST_PEAK)
-    gap = jnp.minimum(LEAST_GAP * _spread(rate * (x / peak) ** a, a, peak), 0.3)
+    below, peak = x < jnp.maximum(saddle, 1.5), jnp.maximum(saddle, 4.0)
+    gap = jnp.minimum(_spread(rate * (x / peak) ** a, a, peak), 0.3)
     beside = x / (1.0 - jnp.where(below, gap, -gap)) ** 2
     peak = jnp.where(below, jnp.maximum(peak, beside), jnp.minimum(peak, beside))
     return below, peak, jnp.log(rate) + a * jnp.log(x / peak)
@@ -196,7 +188,7 @@ def _integrals(
     less, more = jnp.where(few, jumps, 0.0), jnp.where(few, 0.0, jumps)
     spread = _spread(jumps, a, peak)
     # The error of steps h is exp(G(t) - 2 pi t / h) if the integrand grows by exp(G) to u = +-i t.
-    t = jnp.stack([jnp.minimum(shift * spread, 0.85) for shift in SHIFTS])
+    t = jnp.stack([jnp.minimum(far * spread, 0.85) for far in (1.0, 2.0, 4.0, 6.0, 8.0)])
     shift = jnp.stack([-t, t])
     log_z = -2.0 * a * jnp.log1p(shift)
     growth = jumps * jnp.expm1(log_z) + jnp.where(few, log_z, 0.0) + peak * shift * (2.0 + shift)

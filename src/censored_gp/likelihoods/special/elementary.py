@@ -29,6 +29,11 @@ MAXIMUM_STEPS = 200_000
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
+def alike(*values: Numbers) -> list[Batch]:
+    """Return numbers as arrays of float64 and of one shape."""
+    return jnp.broadcast_arrays(*(jnp.asarray(value, float) for value in values))
+
+
 def with_slopes(rule: Callable[..., tuple[Any, tuple]]) -> Callable[..., Any]:
     """Make a differentiable function of a rule that knows its own slopes.
 
@@ -63,13 +68,10 @@ def log1mexp(x: Numbers) -> Batch:
     return jnp.where(near, small, jnp.log1p(-jnp.exp(jnp.where(near, -1.0, x))))
 
 
-@log1mexp.defjvp
-def _log1mexp_jvp(primals: tuple, tangents: tuple) -> Pair:
-    (x,), (dx,) = primals, tangents
-    x = jnp.asarray(x)
-    # At x = 0 the slope is infinite; zero there keeps an unused branch from spreading NaN.
-    slope = jnp.where(x < 0, -1.0 / jnp.expm1(-jnp.where(x < 0, x, -1.0)), 0.0)
-    return log1mexp(x), slope * dx
+# At x = 0 the slope is infinite; zero there keeps an unused branch from spreading NaN.
+log1mexp.defjvps(
+    lambda dx, _, x: jnp.where(x < 0, -1.0 / jnp.expm1(-jnp.where(x < 0, x, -1.0)), 0.0) * dx
+)
 
 
 def log_ratio_excess(ratio: Numbers, excess: Numbers) -> Batch:
@@ -145,10 +147,7 @@ def log_ndtr(z: Numbers) -> Batch:
     return jnp.where(z < 0, lower, jnp.log1p(-0.5 * erfc(above * math.sqrt(0.5))))
 
 
-@log_ndtr.defjvp
-def _log_ndtr_jvp(primals: tuple, tangents: tuple) -> Pair:
-    (z,), (dz,) = primals, tangents
-    return log_ndtr(z), normal_hazard(-jnp.asarray(z)) * dz
+log_ndtr.defjvps(lambda dz, _, z: normal_hazard(-z) * dz)
 
 
 def normal_hazard(z: Numbers) -> Batch:

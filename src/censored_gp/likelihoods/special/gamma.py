@@ -26,6 +26,7 @@ from censored_gp.likelihoods.special.elementary import (
     Mask,
     Numbers,
     Pair,
+    alike,
     both_slopes,
     both_tails,
     erfcx,
@@ -103,7 +104,7 @@ def _corrections(a: Batch, eta: Batch) -> Batch:
 
 def log_gamma_tails(a: Numbers, x: Numbers) -> Pair:
     """Return (log P(a, x), log Q(a, x)) for a > 0 and x >= 0 at the cost of one of them."""
-    a, x = jnp.broadcast_arrays(jnp.asarray(a, float), jnp.asarray(x, float))
+    a, x = alike(a, x)
     return _log_tails(jnp.clip(a, TINY, HUGE), jnp.clip(x, 1e-290, 1e120))
 
 
@@ -144,7 +145,7 @@ def _log_smaller(a: Batch, x: Batch) -> Batch:
 
 def log_poisson(k: Numbers, mu: Numbers) -> Batch:
     """Return log[mu^k e^-mu / k!], also for counts in the millions."""
-    k, mu = jnp.broadcast_arrays(jnp.asarray(k, float), jnp.asarray(mu, float))
+    k, mu = alike(k, mu)
     return _log_poisson(k, jnp.maximum(mu, 1e-290))
 
 
