@@ -184,16 +184,12 @@ class Weibull(Likelihood):
         log_hazard = shape * jnp.log(y / scale)
         return jnp.log(shape) - jnp.log(y) + log_hazard - jnp.exp(log_hazard)
 
-    def log_cdf(self, y: Batch, scale: Batch, shape: Batch) -> Batch:
-        """Return log(1 - exp(-H)), which is log H - H/2 where H is tiny."""
+    def log_tails(self, y: Batch, scale: Batch, shape: Batch) -> Pair:
+        """Return log(1 - exp(-H)), which is log H - H/2 where H is tiny, and -H."""
         log_hazard = shape * jnp.log(y / scale)
-        tiny = log_hazard < -20.0
-        ordinary = log1mexp(-jnp.exp(jnp.where(tiny, 0.0, log_hazard)))
-        return jnp.where(tiny, log_hazard - 0.5 * jnp.exp(log_hazard), ordinary)
-
-    def log_survival(self, y: Batch, scale: Batch, shape: Batch) -> Batch:
-        """Return -H."""
-        return -jnp.exp(shape * jnp.log(y / scale))
+        tiny, hazard = log_hazard < -20.0, jnp.exp(log_hazard)
+        ordinary = log1mexp(-jnp.where(tiny, 1.0, hazard))
+        return jnp.where(tiny, log_hazard - 0.5 * hazard, ordinary), -hazard
 
     def mean(self, scale: Batch, shape: Batch) -> Batch:
         """Return scale Gamma(1 + 1/shape)."""

@@ -191,10 +191,6 @@ def blas_threads_for(order: int) -> Iterator[None]:
         yield
 
 
-# Numbers of inducing inputs up to the first figure are rounded up to multiples of the second.
-INDUCING_STEPS = ((32, 8), (128, 16), (264, 24))
-
-
 def bucket(size: int, of: Literal["rows", "cells", "inducing", "predictions"] = "rows") -> int:
     """Round a size up to one of few values, so that data sets of similar size share programs.
 
@@ -216,9 +212,10 @@ def bucket(size: int, of: Literal["rows", "cells", "inducing", "predictions"] = 
     if of == "predictions":
         digits = max(size - 1, 15).bit_length()
         return 1 << (digits + digits % 2 if size <= 1024 else digits)
-    finer = [step for most, step in INDUCING_STEPS if of == "inducing" and size <= most]
     steps = {"rows": 8, "cells": 2 if size < 512 else 4, "inducing": 16}[of]
-    step = finer[0] if finer else max(8, 2 ** (max(size, 1).bit_length() - 1) // steps)
+    step = max(8, 2 ** (max(size, 1).bit_length() - 1) // steps)
+    if of == "inducing" and size <= 264:
+        step = 8 if size <= 32 else 16 if size <= 128 else 24
     return max(8, -(-size // step) * step)
 
 

@@ -42,8 +42,6 @@ Latent = dict[str, Any]
 # A kernel has at most this many latent functions of up to ten outputs, where no rank was chosen;
 # one more of up to a hundred, and so on.
 MOST_LATENT = 3
-# A function that each output has of its own has at most this many inducing inputs.
-MOST_OWN = 16
 # Half the lengthscales leave out at least this many times the variance, even for Matern 5/2.
 MARGIN = 100.0
 
@@ -168,7 +166,8 @@ def choose_inducing(
     tolerance, chosen = MARGIN * tolerance, {}
     for role, lmc in model.priors.items():
         halved = scale_lengthscales(jax.tree.map(lambda leaf: leaf.min(axis=0), lmc.kernels), 0.5)
-        most_of = [min(most, MOST_OWN) if q in lmc.own else most for q in range(len(halved))]
+        # Functions that each output has of its own are many, and have few inducing inputs.
+        most_of = [min(most, 16) if q in lmc.own else most for q in range(len(halved))]
         pairs = zip(halved, most_of, strict=True)
         points = [greedy_inducing(kernel, inputs, tolerance, m) for kernel, m in pairs]
         found: list[Any] = list(map(Inducing.padded, points))

@@ -53,12 +53,6 @@ Index: TypeAlias = tuple[Int[np.ndarray, "K"], Int[np.ndarray, "K"]]
 MOST_ROWS = 4096
 # Nodes of at most this many latent values are kept for the next query.
 MOST_KEPT = 2**23
-# Quantiles and ends of intervals at this many levels are kept: plots and tables share them.
-QUANTILES_KEPT = 8
-# Joint draws of a summary at most: its error is then a thousandth of a standard deviation.
-MOST_SAMPLES = 10**6
-# A sample has at most this many numbers, 16 GB.
-MOST_NUMBERS = 2 * 10**9
 # At most this many cells are drawn jointly at once, which bounds the memory.
 MOST_DRAWN = 5_000_000
 
@@ -222,7 +216,8 @@ class Prediction:
         """Return `find(level)`, from a cache of the levels used last."""
         kept, key = self._levels, (find.__name__, level)
         kept[key] = kept.pop(key) if key in kept else find(level)
-        if len(kept) > QUANTILES_KEPT:
+        # Plots and tables share a few.
+        if len(kept) > 8:
             del kept[next(iter(kept))]
         return kept[key]
 
@@ -300,9 +295,8 @@ class Prediction:
         (100, 2, 1)
         """
         check_draws(count, "count", math.prod(self.shape))
-        parts = self.sample_in_chunks(count, random_state)
         drawn, start = np.empty((count, *self.shape)), 0
-        for part in parts:
+        for part in self.sample_in_chunks(count, random_state):
             drawn[start : start + len(part)] = part
             start += len(part)
         return drawn
@@ -484,7 +478,8 @@ class Prediction:
 
 def check_draws(count: Any, argument: str, cells: int | None = None) -> None:
     """Refuse what is no number of draws: of a summary, or of so many cells that are all kept."""
-    most = MOST_SAMPLES if cells is None else MOST_NUMBERS // cells
+    # The error of a summary is then a thousandth of a standard deviation; a sample takes 16 GB.
+    most = 10**6 if cells is None else 2 * 10**9 // cells
     number = isinstance(count, int | np.integer) and not isinstance(count, bool)
     if not number or not 1 <= count <= most:
         raise ValueError(f"`{argument}` must be a positive integer up to {most:,}, got {count!r}.")
