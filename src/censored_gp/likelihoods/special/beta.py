@@ -82,7 +82,7 @@ def _log_tails(asked: tuple[bool, ...], a: Batch, mu: Batch, alpha: Batch) -> tu
 
     def along(direction: Float[Array, " 3"]) -> tuple[Pair, Pair]:
         tangents = tuple(jnp.full_like(a, direction[i]) for i in (0, 2))
-        return jax.jvp(lambda s, t: log_smaller_odds_tail(s, mu, t), (a, alpha), tangents)
+        return jax.jvp(lambda s, t: _log_smaller(s, mu, t), (a, alpha), tangents)
 
     if shapes:
         directions = jnp.eye(3)[jnp.array(shapes)]
@@ -90,7 +90,7 @@ def _log_tails(asked: tuple[bool, ...], a: Batch, mu: Batch, alpha: Batch) -> tu
         for i, rise in zip(shapes, rises, strict=True):
             slopes[i] = both_slopes(smaller, rise, lower)
     else:
-        smaller, kernel = log_smaller_odds_tail(a, mu, alpha)
+        smaller, kernel = _log_smaller(a, mu, alpha)
     tails = both_tails(smaller, lower)
     slopes[1] = jnp.exp(kernel - tails[0]) / mu, -jnp.exp(kernel - tails[1]) / mu
     return tails, tuple(slopes)
@@ -102,13 +102,13 @@ def _is_lower(a: Batch, mu: Batch, alpha: Batch) -> Mask:
 
 
 @jax.jit
-def log_smaller_odds_tail(a: Batch, mu: Batch, alpha: Batch) -> Pair:
+def _log_smaller(a: Batch, mu: Batch, alpha: Batch) -> Pair:
     """Return log I_x(a, b) where `_is_lower`, log I_y(b, a) elsewhere, and the log kernel."""
     lower = _is_lower(a, mu, alpha)
     y = 1.0 / (1.0 + alpha * mu)
     x = alpha * mu * y
     gap = jnp.where(lower, a - mu, mu - a) * y
-    fraction = _beta_fraction(
+    fraction = beta_fraction(
         jnp.where(lower, 1.0 / a, alpha),
         jnp.where(lower, mu, a) * y,
         jnp.where(lower, x, y),
@@ -119,7 +119,7 @@ def log_smaller_odds_tail(a: Batch, mu: Batch, alpha: Batch) -> Pair:
     return kernel + jnp.log(fraction), kernel
 
 
-def _beta_fraction(s: Batch, v: Batch, x: Batch, y: Batch, gap: Batch) -> Batch:
+def beta_fraction(s: Batch, v: Batch, x: Batch, y: Batch, gap: Batch) -> Batch:
     """Return I_x(a, b) / kernel by the fraction of Didonato and Morris (TOMS 708, BFRAC).
 
     Its arguments s = 1/a, v = b x, x, y = 1 - x and gap = a y - b x stay finite, and its terms

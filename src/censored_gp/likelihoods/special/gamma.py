@@ -19,7 +19,7 @@ from jax import lax
 from jax.scipy.special import digamma
 from jaxtyping import Array, Float, Int
 
-from censored_gp.likelihoods.special.beta import HUGE, TINY, log_smaller_odds_tail
+from censored_gp.likelihoods.special.beta import HUGE, TINY, beta_fraction
 from censored_gp.likelihoods.special.elementary import (
     HALF_LOG_2PI,
     Batch,
@@ -137,10 +137,15 @@ def _is_lower(a: Batch, x: Batch) -> Mask:
 @jax.jit
 def _log_smaller(a: Batch, x: Batch) -> Batch:
     """Return log P where `_is_lower`, log Q elsewhere."""
-    uniform = in_region(a, x)
-    expansion = log_smaller_tail(jnp.where(uniform, a, 20.0), jnp.where(uniform, x, 20.0))
+    uniform, lower = in_region(a, x), _is_lower(a, x)
+    large = jnp.where(uniform, a, 20.0), jnp.where(uniform, x, 20.0)
+    expansion = lax.cond(jnp.any(uniform), log_smaller_tail, lambda a, _: jnp.zeros_like(a), *large)
     a, x = jnp.where(uniform, 1.0, a), jnp.where(uniform, 1.0, x)
-    return jnp.where(uniform, expansion, log_smaller_odds_tail(a, x, jnp.zeros_like(a))[0])
+    # The arguments of the fraction for b = x / alpha and alpha = 0: x / (1 - x) = alpha x = 0.
+    right = jnp.where(lower, 0.0, 1.0)
+    reciprocal, gap = jnp.where(lower, 1.0 / a, 0.0), jnp.where(lower, a - x, x - a)
+    fraction = beta_fraction(reciprocal, jnp.where(lower, x, a), right, 1.0 - right, gap)
+    return jnp.where(uniform, expansion, log_gamma_kernel(a, x) + jnp.log(fraction))
 
 
 def log_poisson(k: Numbers, mu: Numbers) -> Batch:
