@@ -61,6 +61,22 @@ def test_ctrl_c_after_the_end_changes_nothing():
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_ctrl_c_waits_until_what_a_command_needs_is_imported():
+    code = (
+        "import os, signal, sys; from censored_gp.cli import run\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'jaxlib':\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "            os.write(1, b'imported')\n"
+        "sys.meta_path.insert(0, Finder()); sys.argv[1:] = ['data']\n"
+        "run()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (130, "imported")
+    assert "Interrupted" in ended.stderr
+
+
 def test_the_shell_completes_commands(run):
     shown = run(
         "",

@@ -7,7 +7,9 @@ missing). 2, the input or the command line is wrong. 130, interrupted by Ctrl-C.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import signal
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -60,6 +62,21 @@ def explain(message: object) -> str:
     text = str(message)
     named = [f"{name.strip('(')} is {option}" for name, option in OPTIONS.items() if name in text]
     return f"{text} (Here {', '.join(named)}.)" if named else text
+
+
+def import_whole(module: str) -> None:
+    """Import a module; Ctrl-C is heeded afterwards, as JAX crashes if it is interrupted there."""
+    pressed: list[bool] = []
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heard:
+        signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        importlib.import_module(module)
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

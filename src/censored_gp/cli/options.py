@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from censored_gp.cli.console import bad_option, explained
+from censored_gp.cli.console import bad_option, explained, import_whole
 
 # The six models of the paper.
 MODEL_NAMES = ("hmocgp", "mocgp", "hcgp", "cgp", "moncgp", "ncgp")
@@ -174,6 +174,7 @@ def register(
     def decorate(function: Callable) -> Callable:
         def run(**values: Any) -> None:
             with explained():
+                import_whole("censored_gp.cli.fitting")
                 answer = function(Given(**values))
                 if answer is not None:
                     from censored_gp.cli.output import write
