@@ -342,12 +342,11 @@ class RoleState:
         problem: Problem,
         role: str,
         jitter: float,
-        slopes: bool = False,
     ) -> None:
         self.free, self.sites, self.lookups = free, sites, problem.lookups[role]
         self.inputs, stretches = problem.inputs, problem.stretches
         shared = self.lookups[: len(free.kernels)]
-        self.blocks = make_blocks(free, problem.inducing[role], shared, jitter, slopes)
+        self.blocks = make_blocks(free, problem.inducing[role], shared, jitter)
         self.divergence, self.left_out = 0.0, 0.0
         kept = np.float64 if np.size(sites.linear) <= MOST_DOUBLE else np.float32
         self.target = Sites(*(allocate(np.shape(part), kept) for part in sites))
@@ -470,7 +469,7 @@ def evaluate(
     """
     stretches = problem.stretches
     states = {
-        role: RoleState(lmc, sites[role], problem, role, jitter, slopes)
+        role: RoleState(lmc, sites[role], problem, role, jitter)
         for role, lmc in free.items()
         if lmc.varies
     }
