@@ -13,6 +13,7 @@ from censored_gp.data.inputs import Columns
 from censored_gp.kernels import (
     KERNELS,
     RBF,
+    Block,
     Brownian,
     Combination,
     Constant,
@@ -40,6 +41,17 @@ class Wiener:
         return np.sum(abs(X), axis=1) / 2.5
 
 
+class SameBlock:
+    """1 for inputs that round down to the same half."""
+
+    def __call__(self, X, Z=None):
+        x, z = np.floor(2 * X), np.floor(2 * (X if Z is None else Z))
+        return (x == z.T).astype(float)
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+
 # Each kernel with its counterpart in scikit-learn, the independent oracle.
 PAIRS = {
     "RBF": (RBF(0.7), sk.RBF(0.7)),
@@ -51,6 +63,7 @@ PAIRS = {
     "Brownian": (Brownian(2.5), Wiener()),
     "Linear": (Linear(1.0), sk.DotProduct(sigma_0=0.0, sigma_0_bounds="fixed")),
     "Constant": (Constant(2.5), sk.ConstantKernel(2.5)),
+    "Block": (Block(0.5, columns=0), SameBlock()),
     "White": (White(), sk.WhiteKernel(1.0)),
     "Sum": (RBF(0.7) + Constant(0.3), sk.RBF(0.7) + sk.ConstantKernel(0.3)),
     "Product": (RBF(0.7) * Matern32(2.0), sk.RBF(0.7) * sk.Matern(2.0, nu=1.5)),

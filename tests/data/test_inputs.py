@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from censored_gp.data.inputs import MOST_CATEGORIES, Columns, read_inputs
-from censored_gp.kernels import RBF, Periodic
+from censored_gp.kernels import RBF, Block, Periodic
 from censored_gp.kernels.base import distinct_rows
 from censored_gp.model.starting_values import default_kernels
 
@@ -131,6 +131,20 @@ def test_centuries_in_one_column_do_not_overflow():
     far = np.array(["3990-01-01"], dtype="datetime64[s]")
     days = (dt.date(3990, 1, 1) - dt.date(1990, 1, 1)).days
     assert hours(far, columns) == [24.0 * days]
+
+
+@pytest.mark.parametrize(
+    ("zone", "step"), [(None, "10min"), ("Europe/Berlin", "1h"), ("UTC", "7min")]
+)
+def test_an_effect_of_the_day_changes_at_midnight_of_the_wall_clock(zone, step):
+    """Also in the nights in which clocks change, and where time stamps are no whole hours."""
+    for start in ("2018-03-24 22:05", "2018-10-27 20:30"):
+        time = pd.date_range(start, periods=60, freq=step, tz=zone)
+        X, columns = read_inputs(pd.DataFrame({"time": time}))
+        kernel = Block("1d", columns="time").resolve(columns)
+        date = time.tz_localize(None).normalize()
+        np.testing.assert_array_equal(kernel(X, X), date.to_numpy()[:, None] == date.to_numpy())
+        assert len(distinct_rows(kernel, X)) == len(date.unique())
 
 
 def test_the_origin_is_the_first_time_in_any_order():

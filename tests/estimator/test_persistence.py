@@ -195,6 +195,7 @@ def test_every_kernel_can_be_in_a_file():
     each = (
         Periodic("7d", ["30min"], columns=["time"]) * RBF([1.0, 2.0], columns=(0, 1)),
         kernels.Linear() + kernels.Constant(2.0) + kernels.White(columns="day"),
+        kernels.Block("1d", columns="time"),
         kernels.RationalQuadratic(0.3, alpha=2.0),
         *(kernels.Matern12(), kernels.Matern32(1.0), kernels.Matern52("2h")),
     )

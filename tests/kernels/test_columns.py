@@ -8,6 +8,7 @@ from censored_gp.data.inputs import Columns, phase
 from censored_gp.data.time import spacing
 from censored_gp.kernels import (
     RBF,
+    Block,
     Constant,
     Linear,
     Matern12,
@@ -164,6 +165,8 @@ def representatives_by_loop(kernel, X):
         Periodic(4.0, 0.5, columns=0) * Periodic(6.0, 0.5, columns=0),
         Constant(2.0),
         White(columns=1),
+        Block(4.0, columns=0),
+        Block(4.0, columns=0) * Periodic(4.0, 0.5, columns=0),
         Constant(1.0) + Matern12(1.0, columns=1),
     ],
     ids=repr,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -78,6 +78,17 @@ def phase(x: Float[np.ndarray, " N"], period: float) -> Float[np.ndarray, " N"]:
     merged = np.empty_like(remainder)
     merged[order] = np.round(ordered[starts] / cell)[np.cumsum(starts) - 1] * cell
     return np.maximum(merged, 0.0)
+
+
+class Whole(NamedTuple):
+    """What a kernel sees of a column of which only the number of whole periods counts."""
+
+    period: float
+    start: float
+
+    def number(self, x: Any) -> Any:
+        """How many whole periods x is from the start; one complete up to rounding counts."""
+        return ((x - self.start) / self.period + PHASE_TOLERANCE) // 1.0
 
 
 def distinct(

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.linalg import block_diag
 
 from censored_gp.data.errors import did_you_mean, listed, quoted, shortened
-from censored_gp.data.inputs import Columns
+from censored_gp.data.inputs import Columns, Whole
 from censored_gp.kernels import Kernel
 from censored_gp.model.lmc import LMC
 from censored_gp.model.model import Model
@@ -134,8 +134,11 @@ def _kernel_label(kernel: Kernel, columns: Columns) -> str:
     if len(views) != 1:
         return " and ".join(columns.names[c] for c in sorted({c for c, _ in views})) or "constant"
     column, period = views[0]
-    if not columns.is_time[column]:
-        name = columns.names[column]
+    name, is_time = columns.names[column], columns.is_time[column]
+    if isinstance(period, Whole):
+        step = f"{name}, in steps of {period.period:g}"
+        return "day by day" if is_time and period.period == 24.0 else step
+    if not is_time:
         return name if period is None else f"{name}, every {period:g}"
     if period is None:
         return "slow"

@@ -11,7 +11,7 @@ RBF(lengthscale='3h', columns=('time',)) + Linear(scale=None, columns=('price',)
 """
 
 from censored_gp.kernels.base import KERNELS, Combination, Kernel, Product, Sum, hyperparameter
-from censored_gp.kernels.others import Brownian, Constant, Linear, Periodic, White
+from censored_gp.kernels.others import Block, Brownian, Constant, Linear, Periodic, White
 from censored_gp.kernels.stationary import (
     RBF,
     Matern12,
@@ -24,6 +24,7 @@ from censored_gp.kernels.stationary import (
 __all__ = [
     "KERNELS",
     "RBF",
+    "Block",
     "Brownian",
     "Combination",
     "Constant",

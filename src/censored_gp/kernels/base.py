@@ -22,11 +22,14 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from censored_gp.data.inputs import Columns, distinct, phase, spread
+from censored_gp.data.inputs import Columns, Whole, distinct, phase, spread
 from censored_gp.data.time import duration_hours
 
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
 OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]
+
+View = tuple[int, float | Whole | None]
+"""A column with None, or of which a kernel sees only the phase in a period, or whole periods."""
 
 KERNELS: dict[str, type[Kernel]] = {}
 """Every kernel class by its name; a class is entered by being defined."""
@@ -154,8 +157,8 @@ class Kernel(eqx.Module):
         """Starting hyper-parameters from this kernel's own columns of the training inputs."""
         return {"lengthscale": spread(X)}
 
-    def views(self, number: int) -> set[tuple[int, float | None]]:
-        """What k depends on in a row of `number` columns: (column, period), or (column, None)."""
+    def views(self, number: int) -> set[View]:
+        """What k depends on in a row of `number` columns: see `View`."""
         index = range(number) if self.columns is None else self.columns
         return {(column, None) for column in index}
 
@@ -238,7 +241,7 @@ class Combination(Kernel):
         """Every term filled."""
         return dataclasses.replace(self, terms=[term.fill_lengthscales(X) for term in self.terms])
 
-    def views(self, number: int) -> set[tuple[int, float | None]]:
+    def views(self, number: int) -> set[View]:
         """What any of the terms depends on."""
         return set().union(*(term.views(number) for term in self.terms))
 
@@ -276,16 +279,17 @@ class Product(Combination):
         return " * ".join(f"({t!r})" if isinstance(t, Sum) else repr(t) for t in self.terms)
 
 
-def canonical_inputs(
-    views: set[tuple[int, float | None]], X: Float[np.ndarray, "N C"]
-) -> Float[np.ndarray, "N K"]:
-    """Return the columns and phases of each row that are looked at."""
+def canonical_inputs(views: set[View], X: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "N K"]:
+    """Return the columns of each row that are looked at, their phases and whole periods."""
+
+    def seen(x: Float[np.ndarray, " N"], part: float | Whole | None) -> Float[np.ndarray, " N"]:
+        if part is None:
+            return x + 0.0
+        return part.number(x) if isinstance(part, Whole) else phase(x, part)
+
     # The phase of a column adds nothing where the column itself is used.
-    kept = sorted(
-        ((c, p) for c, p in views if p is None or (c, None) not in views),
-        key=lambda view: (view[0], view[1] or 0.0),
-    )
-    parts = [X[:, c] + 0.0 if p is None else phase(X[:, c], p) for c, p in kept]
+    kept = sorted((v for v in views if v[1] is None or (v[0], None) not in views), key=str)
+    parts = [seen(X[:, c], part) for c, part in kept]
     return np.stack(parts, axis=1) if parts else np.empty((len(X), 0))
 
 

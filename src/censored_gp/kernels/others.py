@@ -1,16 +1,17 @@
-"""Kernels that are not functions of a distance: periodic, linear, Brownian, constant, white."""
+"""Kernels that are no functions of a distance: periodic, linear, Brownian, constant, white."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any, Self
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from censored_gp.data.inputs import Columns, per_column, spacing
-from censored_gp.kernels.base import Kernel, hyperparameter
+from censored_gp.data.inputs import Columns, Whole, hours_since, per_column, spacing
+from censored_gp.kernels.base import Kernel, View, hyperparameter
 
 
 class Periodic(Kernel):
@@ -60,7 +61,7 @@ class Periodic(Kernel):
         radians = 2.0 * np.pi * 2.5 * np.array([spacing(column) for column in X.T]) / self.period
         return {"lengthscale": per_column(np.clip(radians, 0.05, 1.0))}
 
-    def views(self, number: int) -> set[tuple[int, float | None]]:
+    def views(self, number: int) -> set[View]:
         """The phases of its columns."""
         return {(column, self.period) for column, _ in super().views(number)}
 
@@ -125,7 +126,7 @@ class Constant(Kernel):
         """The kernel in numbers; it uses no column."""
         return dataclasses.replace(super().resolve(columns), columns=None)
 
-    def views(self, number: int) -> set[tuple[int, float | None]]:
+    def views(self, number: int) -> set[View]:
         """Nothing of a row."""
         return set()
 
@@ -140,3 +141,34 @@ class White(Kernel):
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """1 if x = z else 0."""
         return jnp.all(self.own(x) == self.own(z)).astype(x.dtype)
+
+
+class Block(Kernel):
+    """k = 1 where x and z are in the same period, else 0: a value of its own for each period.
+
+    `Block("1d", columns="time")` is an effect of the day. Periods count from the input `start`; for
+    times that is midnight.
+
+    >>> print(Block(24.0)([[1.0]], [[4.0], [25.0]]))
+    [[1. 0.]]
+    """
+
+    every: Any = hyperparameter(in_input_units=True, static=True)
+    start: float = eqx.field(default=0.0, static=True)
+
+    def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
+        """1 if x and z are the same number of whole periods from the start, else 0."""
+        whole = Whole(self.every, self.start)
+        return jnp.all(whole.number(self.own(x)) == whole.number(self.own(z))).astype(x.dtype)
+
+    def resolve(self, columns: Columns) -> Self:
+        """The kernel in numbers; the start is the midnight before the first time."""
+        resolved = super().resolve(columns)
+        first = [columns.origin[c] for c in resolved.columns if columns.is_time[c]]
+        starts = [float(hours_since(time.astype("datetime64[D]"), time)) for time in first]
+        return dataclasses.replace(resolved, start=starts[0]) if starts else resolved
+
+    def views(self, number: int) -> set[View]:
+        """The number of whole periods of its columns."""
+        whole = Whole(self.every, self.start)
+        return {(column, whole) for column, _ in super().views(number)}

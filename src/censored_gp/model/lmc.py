@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from censored_gp.kernels.base import Kernel
+from censored_gp.kernels.base import Kernel, View
 from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
 from censored_gp.model.linalg import cholesky, solve_lower
@@ -69,7 +69,7 @@ class Nugget(eqx.Module):
         apart = xp.abs((phase - np.arange(count) + count / 2) % count - count / 2)
         return xp.cos(0.5 * np.pi * xp.minimum(apart, 1.0)) ** 2
 
-    def views(self, number: int) -> set[tuple[int, float | None]]:
+    def views(self, number: int) -> set[View]:
         """What c depends on in a row of ``number`` columns, see `Kernel.views`."""
         return {(self.column, self.period)} if np.shape(self.size)[2] > 1 else set()
 

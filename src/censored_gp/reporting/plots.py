@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from censored_gp.data.errors import listed
+from censored_gp.data.inputs import Whole
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import as_arrow
 from censored_gp.data.time import WEEKDAYS, weekday
@@ -434,7 +435,7 @@ def _grid(model: Any, kernel: Kernel) -> tuple[Float[np.ndarray, "K C"], XAxis, 
     values, ticks = np.linspace(first, last, POINTS), None
     if not columns.is_time[column]:
         axis = XAxis(values + float(origin), columns.names[column])
-    elif period is None:
+    elif period is None or isinstance(period, Whole):
         wanted = (last - first) * POINTS_PER_LENGTHSCALE / longest_lengthscale(kernel)
         values = np.linspace(first, last, int(np.clip(wanted, 2 * POINTS, MOST_POINTS)))
         seconds = np.round(values * 3600).astype("timedelta64[s]")
