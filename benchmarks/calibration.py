@@ -183,6 +183,19 @@ def observe(world: World) -> Observations:
     return Observations(seen, upper, NAMES)
 
 
+def draw_task(
+    family: str, share: float, random: np.random.Generator, rows: int = 80, scale: float = -1.0
+) -> tuple[Task, World, Model]:
+    """Draw a model from its prior and a world of it; return what is to be inferred from it."""
+    centre = central_model(family, rows, scale)
+    truth = prior_model(centre, random)
+    world = world_of(truth, share, size_of(family), rows, random)
+    seen = within_support(observe(world), centre.likelihoods)
+    kernels = {"mean": (RBF(0.1 * rows, columns=(0,)),)}
+    begin = starting_model(Design(centre.likelihoods, kernels), seen.full_values())
+    return Task(begin, seen, world.inputs, explore=True, centre=centre.priors), world, truth
+
+
 def from_prior(
     family: str,
     share: float,
@@ -193,15 +206,9 @@ def from_prior(
 ) -> Result:
     """Draw a world from the prior of the model and infer it: simulation-based calibration."""
     random = np.random.default_rng([seed, sum(map(ord, family)), 1])
-    centre, size = central_model(family, rows, scale), size_of(family)
     with float64():
-        truth = prior_model(centre, random)
-        world = world_of(truth, share, size, rows, random)
+        task, world, truth = draw_task(family, share, random, rows, scale)
         start = time.process_time()
-        seen = within_support(observe(world), centre.likelihoods)
-        kernels = {"mean": (RBF(0.1 * rows, columns=(0,)),)}
-        begin = starting_model(Design(centre.likelihoods, kernels), seen.full_values())
-        task = Task(begin, seen, world.inputs, explore=True, centre=centre.priors)
         chosen = NaturalSettings(**{"points": POINTS} | settings)
         posterior, result = infer("natural", task, chosen)
     took = time.process_time() - start

@@ -85,6 +85,10 @@ MANY_ROWS = 100
 """More rows than this are many in the sense of `SHORTEST_FACTOR`."""
 LATER_WARM_UP = 1
 """A start that takes over the sites of an earlier one gets this many site steps."""
+LEAST_SITE_STEP = 0.1
+"""Site steps that alone lower the bound are halved, to this share of a full one at the least."""
+SITE_RECOVERY = 1.1
+"""It grows by this factor with every step that counts: full ones may swing between two values."""
 LOOK_AFTER = 6
 """After this many iterations a climb is checked for a missing kernel."""
 LEAST_LEFT = 15
@@ -325,15 +329,21 @@ class Optimizer:
         new = self.evaluate(moved, self._next_sites(state))
         self.hyper_steps += 1
         gain = new.value - state.value
-        self.damping = damping_after(self.damping, step.promised, gain)
-        many = CALM_OF_MANY if self.many else 1.0
         if gain > -max(LEAST_SLACK, step.promised):
-            self.rho, self.refused = min(1.0, 1.4 * self.rho), 0
-            self._settle(gain, many)
+            self.damping = damping_after(self.damping, step.promised, gain)
+            self.rho, self.refused = min(1.0, SITE_RECOVERY * self.rho), 0
+            self._settle(gain, CALM_OF_MANY if self.many else 1.0)
             return new
         self.refused += 1
-        if self.refused > 1:
-            self.rho = max(self.rho / 2, 0.1)
+        if np.isfinite(gain) and self.rho > LEAST_SITE_STEP:
+            # Where the sites overshoot, shorter steps of the hyper-parameters would not help.
+            sites = mix_sites(state.sites, state.evaluation.target, self.rho)
+            alone = self.evaluate(state.free, sites)
+            if alone.value < state.value - LEAST_SLACK:
+                self.rho, self.calm = max(self.rho / 2, LEAST_SITE_STEP), 0
+                return state
+            state = alone if alone.value > state.value else state
+        self.damping = damping_after(self.damping, step.promised, gain)
         # Promises shrink with the steps: that nothing is promised must be certain.
         self._settle(step.promised if np.isfinite(gain) else np.inf)
         return state
