@@ -24,14 +24,14 @@ from jaxtyping import Bool, Float, Shaped
 
 from censored_gp.data.observations import Observations
 
+# A van fills every bike station to this share of its docks each night.
 STOCK_AFTER_REBALANCING = 0.7
-"""A van fills every bike station to this share of its docks each night."""
+# The van comes at this hour of the day.
 TIME_OF_REBALANCING = 4
-"""The van comes at this hour of the day."""
+# Cars are counted from the first to the last of these hours.
 OPENING_HOURS = (8, 18)
-"""Cars are counted from the first to the last of these hours."""
+# These are the detection limits of the river's laboratory, newest first.
 DETECTION_LIMITS = (0.5, 1.0, 2.0)
-"""These are the detection limits of the river's laboratory, newest first."""
 _DEMAND_BY_WEEKDAY = np.array([0.8, 0.8, 0.9, 1.0, 1.3, 1.5, 0.7])
 
 Cells = Float[np.ndarray, "N D"]

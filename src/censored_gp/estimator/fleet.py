@@ -48,21 +48,21 @@ from censored_gp.estimator.training import read_training
 from censored_gp.model.compilation import bucket
 from censored_gp.model.starting_values import observed_correlation
 
+# The tables of a fleet: each is a folder of Parquet files, one for each batch.
 KINDS = ("imputed", "lost_demand", "forecast", "summary")
-"""The tables of a fleet: each is a folder of Parquet files, one for each batch."""
+# Arguments of `CensoredGP.fit` about columns, beside `outputs` and `by`.
 COLUMNS = (
     *("time", "inputs", "censored", "capacity", "lower", "upper", "exposure", "side"),
     *("rounded", "own_inputs", "holidays"),
 )
-"""Arguments of `CensoredGP.fit` about columns, beside `outputs` and `by`."""
+# The column that tells the groups apart, where they came as a list.
 GROUP = "group"
-"""The column that tells the groups apart, where they came as a list."""
+# At most so many groups start from values of their own; the others start from their medians.
 PILOTS = 8
-"""At most so many groups start from values of their own; the others start from their medians."""
+# A batch has at most this many cells, or one group: what is lost when a run is killed.
 BATCH_CELLS = 20_000
-"""A batch has at most this many cells, or one group: what is lost when a run is killed."""
+# A worker drops its compiled programs after this many shapes, as they take up memory maps.
 MOST_SHAPES = 16
-"""A worker drops its compiled programs after this many shapes, as they take up memory maps."""
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -352,8 +352,8 @@ def median_kernels(work: Work, pilots: int) -> Any:
     return jax.tree.map(lambda *a: np.exp(np.median(np.log(np.concatenate(a)), axis=0)), *alike)
 
 
+# The shapes of which this process holds compiled programs.
 SHAPES: set[tuple[int, int]] = set()
-"""The shapes of which this process holds compiled programs."""
 
 
 def _do_batch(work: Work, number: int, groups: list[Group], pilot: bool) -> tuple[int, int]:

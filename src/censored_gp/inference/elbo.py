@@ -43,30 +43,30 @@ from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, sl
 from censored_gp.model.inducing import InducingInputs
 from censored_gp.model.lmc import LMC, slope_precision
 
+# A latent variance not above this counts as zero, as its derivative would be lost in rounding.
 NO_VARIANCE = 1e-20
-"""A latent variance not above this counts as zero, as its derivative would be lost in rounding."""
+# A compiled program takes at most this many cells at a time, which caches can hold.
 CELLS_OF_A_PROGRAM = 8192
-"""A compiled program takes at most this many cells at a time, which caches can hold."""
+# A pass over the rows takes about this many cells at a time.
 CELLS_AT_A_TIME = 2**18
-"""A pass over the rows takes about this many cells at a time."""
+# Latent deviations up to this, and up to this over the root of the precision of the site, leave log
+# likelihoods so smooth that fewer nodes are as exact.
 NARROW = 0.35
-"""Latent deviations up to this, and up to this over the root of the precision of the site, leave
-log likelihoods so smooth that fewer nodes are as exact."""
+# Nodes of cells with narrow q, in fits that take more than one program's cells.
 NODES_OF_NARROW = 8
-"""Nodes of cells with narrow q, in fits that take more than one program's cells."""
+# Sites of more cells are kept in single precision: any sites make a q, and a bound.
 MOST_DOUBLE = 2**23
-"""Sites of more cells are kept in single precision: any sites make a q, and a bound."""
+# A pass takes at least this many rows at a time.
 LEAST_ROWS = 1024
-"""A pass takes at least this many rows at a time."""
+# The hyper-parameters of every role.
 Roles = dict[str, LMC]
-"""The hyper-parameters of every role."""
+# One number for each row and output of a role, the outputs of all blocks side by side.
 SideBySide = Float[AnyArray, "N O"]
-"""One number for each row and output of a role, the outputs of all blocks side by side."""
+# One number for each cell and parameter of its likelihood.
 ByCell = Float[AnyArray, "K J"]
-"""One number for each cell and parameter of its likelihood."""
 ByRole = Mapping[str, SideBySide]
+# Standardised nodes of the J parameters of some cells, and their weights.
 Nodes = Callable[["Terms"], tuple[Float[AnyArray, "... S J"], Float[AnyArray, "S"]]]
-"""Standardised nodes of the J parameters of some cells, and their weights."""
 
 
 class Terms(eqx.Module):

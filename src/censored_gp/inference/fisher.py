@@ -40,10 +40,10 @@ from censored_gp.model.lmc import LMC
 
 Vector = Float[np.ndarray, "P"]
 Matrix = Float[np.ndarray, "P P"]
+# A kernel with more hyper-parameters gets one derivative of its features, along all of them.
 MOST_SLOPES = 2
-"""A kernel with more hyper-parameters gets one derivative of its features, along all of them."""
+# The number of frequencies of Whittle's information.
 FREQUENCIES = 512
-"""The number of frequencies of Whittle's information."""
 
 
 def to_vector(tree: PyTree) -> Vector:
@@ -67,8 +67,8 @@ def positions(like: PyTree) -> Any:
     return jax.tree.map(lambda at: at.astype(int), places)
 
 
+# Blocks of the information: places of hyper-parameters in the vector, and their matrix.
 Information = list[tuple[Int[np.ndarray, "K"], Float[np.ndarray, "K K"]]]
-"""Blocks of the information: places of hyper-parameters in the vector, and their matrix."""
 
 
 def fisher_information(free: Roles, evaluation: Evaluation) -> Information:

@@ -36,30 +36,30 @@ from censored_gp.inference.result import Task
 from censored_gp.model.compilation import AnyArray
 from censored_gp.model.lmc import LMC
 
+# The number of design points.
 POINTS = 16
-"""The number of design points."""
+# With more observed cells the hyper-parameters hardly matter: by default they are fixed.
 MOST_CELLS = 5000
-"""With more observed cells the hyper-parameters hardly matter: by default they are fixed."""
+# The covariances of the weights at all design points together have at most this many numbers.
 MOST_NUMBERS = 2**24
-"""The covariances of the weights at all design points together have at most this many numbers."""
+# Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels.
 KERNEL_SPREAD = 1.0
-"""Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels."""
+# Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget.
 SIZE_SPREAD = 1.0
-"""Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget."""
+# Prior deviation of the logarithm of one bump of a nugget from their mean.
 BUMP_SPREAD = 0.5
-"""Prior deviation of the logarithm of one bump of a nugget from their mean."""
+# Prior deviation of the level of a mean, times the deviation that its function starts with.
 MEAN_SPREAD = 3.0
-"""Prior deviation of the level of a mean, times the deviation that its function starts with."""
+# Prior deviation of the level of the other roles, which are logarithms or nearly so.
 LEVEL_SPREAD = 2.0
-"""Prior deviation of the level of the other roles, which are logarithms or nearly so."""
+# The deviation of what is not to move at all: nuggets that start at zero, and rotations.
 CERTAIN = 1e-6
-"""The deviation of what is not to move at all: nuggets that start at zero, and rotations."""
+# The curvature of the levels is a difference of gradients if there are at most so many.
 MOST_LEVELS = 12
-"""The curvature of the levels is a difference of gradients if there are at most so many."""
+# A step from the mode is shortened to this share of it at most.
 LEAST_FACTOR = 0.1
-"""A step from the mode is shortened to this share of it at most."""
+# A step from the mode is lengthened by this factor at most.
 MOST_FACTOR = 1.5
-"""A step from the mode is lengthened by this factor at most."""
 
 
 def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:

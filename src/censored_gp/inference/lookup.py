@@ -51,16 +51,16 @@ from censored_gp.model.lmc import LMC, Nugget, kernel_blocks
 (POTRF,) = get_lapack_funcs(("potrf",), dtype=np.float64)
 Matrix = Float[AnyArray, "J M"]
 ByOutput = Float[AnyArray, "N D"]
+# Up to this many outputs have tables of their own, as their Fisher information needs them.
 MOST_BY_OUTPUT = 4
-"""Up to this many outputs have tables of their own, as their Fisher information needs them."""
+# A kernel with more distinct inputs has them rounded to a grid.
 MOST_DISTINCT = 2048
-"""A kernel with more distinct inputs has them rounded to a grid."""
+# Steps of such a grid, in each column, for each inducing input of the kernel.
 STEPS = 16
-"""Steps of such a grid, in each column, for each inducing input of the kernel."""
+# A block of a chain has at least this many knots.
 LEAST_KNOTS = 32
-"""A block of a chain has at least this many knots."""
+# A table of two kernels is sparse if it has more than this many times as many entries as rows.
 SPARSE = 16
-"""A table of two kernels is sparse if it has more than this many times as many entries as rows."""
 
 
 class Lookup(NamedTuple):

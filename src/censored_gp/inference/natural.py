@@ -55,59 +55,59 @@ from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
 from censored_gp.model.starting_values import coefficients
 
+# A mixing coefficient moves by this much while other hyper-parameters move by one.
 MIXING_UNIT = 0.5
-"""A mixing coefficient moves by this much while other hyper-parameters move by one."""
+# No hyper-parameter moves further than this in one step, in the units above.
 LONGEST_STEP = 1.0
-"""No hyper-parameter moves further than this in one step, in the units above."""
+# The damping (nats per squared unit) is never smaller than this.
 LEAST_DAMPING = 1.0
-"""The damping (nats per squared unit) is never smaller than this."""
+# The bound may fall by this much (nats) in a step that counts, as the sites lag behind.
 LEAST_SLACK = 0.02
-"""The bound may fall by this much (nats) in a step that counts, as the sites lag behind."""
+# A climb ends after more than this many refused steps in a row.
 MOST_REFUSALS = 8
-"""A climb ends after more than this many refused steps in a row."""
+# The bound has settled after this many iterations in a row without a change.
 CALM_STEPS = 3
-"""The bound has settled after this many iterations in a row without a change."""
+# More than `MOST_BY_OUTPUT` coupled outputs, whose bound creeps, have this times the tolerance.
 CALM_OF_MANY = 20.0
-"""More than `MOST_BY_OUTPUT` coupled outputs, whose bound creeps, have this times the tolerance."""
+# The Fisher information is kept for this many steps, as it changes slowly.
 INFORMATION_AGE = 2
-"""The Fisher information is kept for this many steps, as it changes slowly."""
+# The same for more than `MOST_BY_OUTPUT` coupled outputs, whose information costs more.
 INFORMATION_AGE_OF_MANY = 4
-"""The same for more than `MOST_BY_OUTPUT` coupled outputs, whose information costs more."""
+# The first jitter that is tried, relative to the largest prior variance of a kernel.
 FIRST_JITTER = 1e-9
-"""The first jitter that is tried, relative to the largest prior variance of a kernel."""
+# The largest jitter that is tried.
 LARGEST_JITTER = 1e-4
-"""The largest jitter that is tried."""
+# The bound chooses among starts whose lengthscales are multiplied by these.
 LENGTHSCALE_FACTORS = (1.0, 1.0 / 3.0)
-"""The bound chooses among starts whose lengthscales are multiplied by these."""
+# Many rows without a periodic kernel get this factor too: they may hold a short wave.
 SHORTEST_FACTOR = 1.0 / 10.0
-"""Many rows without a periodic kernel get this factor too: they may hold a short wave."""
+# More rows than this are many in the sense of `SHORTEST_FACTOR`.
 MANY_ROWS = 100
-"""More rows than this are many in the sense of `SHORTEST_FACTOR`."""
+# A start that takes over the sites of an earlier one gets this many site steps.
 LATER_WARM_UP = 1
-"""A start that takes over the sites of an earlier one gets this many site steps."""
+# Site steps that alone lower the bound are halved, to this share of a full one at the least.
 LEAST_SITE_STEP = 0.1
-"""Site steps that alone lower the bound are halved, to this share of a full one at the least."""
+# It grows by this factor with every step that counts: full ones may swing between two values.
 SITE_RECOVERY = 1.1
-"""It grows by this factor with every step that counts: full ones may swing between two values."""
+# After this many iterations a climb is checked for a missing kernel.
 LOOK_AFTER = 6
-"""After this many iterations a climb is checked for a missing kernel."""
+# A further kernel is looked for only while more than this many iterations are left.
 LEAST_LEFT = 15
-"""A further kernel is looked for only while more than this many iterations are left."""
+# Inducing inputs are picked anew at most this often.
 MOST_REFINEMENTS = 2
-"""Inducing inputs are picked anew at most this often."""
+# Inducing inputs may leave out this share of the prior variance of fitted kernels.
 MOST_LEFT_OUT = 1e-3
-"""Inducing inputs may leave out this share of the prior variance of fitted kernels."""
+# A climb goes on with new inducing inputs only if they are more by at least this factor.
 WORTH_REFINING = 1.2
-"""A climb goes on with new inducing inputs only if they are more by at least this factor."""
+# The way to a design point is shortened at most this often; then it is the mode.
 MOST_SHORTENINGS = 3
-"""The way to a design point is shortened at most this often; then it is the mode."""
+# It is shortened while the bound falls by this many times what the Gaussian promised.
 TOO_FAR = 3.0
-"""It is shortened while the bound falls by this many times what the Gaussian promised."""
+# With fewer cells for each hyper-parameter, many coupled outputs get a warning.
 FEW_CELLS = 5.0
-"""With fewer cells for each hyper-parameter, many coupled outputs get a warning."""
 TOO_FEW = "the data cannot tell what outputs share from noise, and intervals may be too narrow."
+# What numpy says of a step too far: the bound is not finite there, and the step is refused.
 TOO_FAR_IS_REFUSED: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
-"""What numpy says of a step too far: the bound is not finite there, and the step is refused."""
 MESSAGES = {
     "converged": "The fit converged.",
     "out of iterations": "The fit ran out of iterations before the bound settled; raise "

@@ -28,11 +28,11 @@ from censored_gp.data.time import duration_hours
 Rows = Float[Array, "N C"] | Float[np.ndarray, "N C"]
 OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]
 
+# A column with None, or of which a kernel sees only the phase in a period, or whole periods.
 View = tuple[int, float | Whole | None]
-"""A column with None, or of which a kernel sees only the phase in a period, or whole periods."""
 
+# Every kernel class by its name; a class is entered by being defined.
 KERNELS: dict[str, type[Kernel]] = {}
-"""Every kernel class by its name; a class is entered by being defined."""
 
 
 def _as_leaf(value: Any) -> Any:

@@ -29,8 +29,8 @@ Role = Literal["mean", "scale", "shape"]
 Shape = tuple[int, ...]
 # Observed values, or bounds, of one output.
 Values = Float[np.ndarray, " N"]
+# The kinds of cell, besides missing ones.
 KINDS = ("exact", "right", "left", "interval")
-"""The kinds of cell, besides missing ones."""
 
 
 class Parameter(NamedTuple):
@@ -357,8 +357,8 @@ class Likelihood(eqx.Module):
         return jnp.where(lower == upper, lower, jnp.clip(y, lower, upper))
 
 
+# All families by name; a class is added by being defined.
 FAMILIES: dict[str, type[Likelihood]] = {}
-"""All families by name; a class is added by being defined."""
 
 
 def as_likelihood(family: str | Likelihood) -> Likelihood:
