@@ -100,6 +100,19 @@ def test_moments_of_large_counts_far_out_or_in_narrow_bounds():
     np.testing.assert_allclose(found, ladder(1e5, lambda k: (k + 1e6) * q / (k + 1), 1), rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("mean", "dispersion", "lower", "upper"),
+    [(1e5, 5.0, 1, 100), (1e6, 2.0, -np.inf, 1000), (1e9, 100.0, 1, 10_000), (1e6, 1.0, 3, 5000)],
+)
+def test_moments_of_dispersed_counts_far_below_their_mean(mean, dispersion, lower, upper):
+    """With dispersions above one the probabilities fall like a power, not exponentially."""
+    family, q = as_likelihood("negative_binomial"), dispersion * mean / (1 + dispersion * mean)
+    found = quick(family.moments_within)(float(lower), float(upper), mean, dispersion)
+    first = max(lower, 0)
+    wanted = ladder(first, lambda k: (k + 1 / dispersion) * q / (k + 1), 1, upper - first + 1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 students_moments = quick(as_likelihood("student_t").moments_within)
 
 

@@ -34,7 +34,8 @@ ROUNDING = 1e-15
 WORST = 1e-8
 # Where the log density is this far below its peak, the integral ends.
 NEGLIGIBLE = 37.0
-# The number of pieces, each with its own Gauss nodes, into which sums over counts are cut.
+# The number of pieces, each with its own Gauss nodes, into which sums over counts are cut, and into
+# which the first of them is.
 PANELS = 12
 # Up to this ratio of upper to lower bound the density is integrated over the interval.
 NARROW = 1.5
@@ -194,10 +195,12 @@ def moments_by_stein(
 
     def integrals() -> Pair:
         # About the likeliest value. The density falls from there at least exponentially, or the
-        # bounds are so near that it hardly changes.
+        # bounds are so near that it hardly changes. Where it is log-convex (dispersions above one)
+        # its fall is least at the upper end.
         peak = jnp.clip(mean - slope, low, high)
         peak = jnp.clip(jnp.floor(peak), low, high) if support.discrete else peak
-        reach = (NEGLIGIBLE / jnp.maximum(f, 1e-300) for f in (-fall(peak - step), fall(peak)))
+        least = jnp.minimum(fall(peak), fall(jnp.minimum(high, 1e100)))
+        reach = (NEGLIGIBLE / jnp.maximum(f, 1e-300) for f in (-fall(peak - step), least))
         start, end = jnp.fmax(peak - next(reach), low), jnp.fmin(peak + next(reach), high)
         if support.discrete:
             return _summed(lambda y: family.log_density(y, *theta), start, end, peak)
@@ -219,7 +222,10 @@ def _integrated(log_density: Curve, lower: Batch, upper: Batch) -> Pair:
 def _summed(log_density: Curve, lower: Batch, upper: Batch, peak: Batch) -> Pair:
     """Return mean and variance of a count between finite bounds."""
     start, number = jnp.ceil(lower), jnp.floor(upper) - jnp.ceil(lower) + 1.0
-    edges = jnp.stack([jnp.floor(number * i / PANELS) for i in range(PANELS + 1)])
+    # Near zero a mass may fall like a power: there the pieces grow in proportion.
+    sizes = [(number / PANELS) ** (i / PANELS) for i in range(1, PANELS)]
+    sizes = [0.0 * number, *sizes, *(number * i / PANELS for i in range(1, PANELS + 1))]
+    edges = jnp.floor(jnp.stack(sizes))
     offsets, weights = nodes_for_counts(start - peak + edges[:-1], edges[1:] - edges[:-1])
     offsets, weights = (each.reshape(-1, *start.shape) for each in (offsets, weights))
     return _weighted(log_density, peak, offsets, weights)
