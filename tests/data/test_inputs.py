@@ -147,6 +147,20 @@ def test_an_effect_of_the_day_changes_at_midnight_of_the_wall_clock(zone, step):
         assert len(distinct_rows(kernel, X)) == len(date.unique())
 
 
+def test_periods_of_numbers_count_from_zero():
+    """Whatever the mean that centred them; of several columns each has its own."""
+    table = pd.DataFrame({"x": [-0.5, 0.0, 9.5, 10.0, 31.0], "y": [3.0, 3.0, 12.0, 13.0, 99.0]})
+    X, columns = read_inputs(table)
+    for used in (["x"], ["y"], ["x", "y"]):
+        kernel = Block(10.0, columns=used).resolve(columns)
+        period = np.floor(table[used].to_numpy() / 10.0)
+        same = np.all(period[:, None] == period, axis=2)
+        np.testing.assert_array_equal(kernel(X, X), same)
+        first = np.flatnonzero(same.argmax(axis=1) == range(len(X)))
+        np.testing.assert_array_equal(distinct_rows(kernel, X), first)
+        assert kernel.resolve(columns) == kernel
+
+
 def test_the_origin_is_the_first_time_in_any_order():
     stamps = np.array(["2020-01-03", "2020-01-01", "2020-01-02"], dtype="datetime64[D]")
     np.testing.assert_array_equal(hours(stamps), [48.0, 0.0, 24.0])

@@ -84,7 +84,7 @@ class Whole(NamedTuple):
     """What a kernel sees of a column of which only the number of whole periods counts."""
 
     period: float
-    start: float
+    start: Any
 
     def number(self, x: Any) -> Any:
         """How many whole periods x is from the start; one complete up to rounding counts."""

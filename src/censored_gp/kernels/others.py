@@ -146,29 +146,34 @@ class White(Kernel):
 class Block(Kernel):
     """k = 1 where x and z are in the same period, else 0: a value of its own for each period.
 
-    `Block("1d", columns="time")` is an effect of the day. Periods count from the input `start`; for
-    times that is midnight.
+    `Block("1d", columns="time")` is an effect of the day. Periods of times count from midnight,
+    those of numbers from zero; `resolve` sets `start` to where that is in the centred inputs.
 
     >>> print(Block(24.0)([[1.0]], [[4.0], [25.0]]))
     [[1. 0.]]
     """
 
     every: Any = hyperparameter(in_input_units=True, static=True)
-    start: float = eqx.field(default=0.0, static=True)
+    start: Any = eqx.field(default=0.0, static=True)
 
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
         """1 if x and z are the same number of whole periods from the start, else 0."""
-        whole = Whole(self.every, self.start)
+        whole = Whole(self.every, np.asarray(self.start))
         return jnp.all(whole.number(self.own(x)) == whole.number(self.own(z))).astype(x.dtype)
 
     def resolve(self, columns: Columns) -> Self:
-        """The kernel in numbers; the start is the midnight before the first time."""
+        """The kernel in numbers; the start is midnight of the first time, or minus the mean."""
         resolved = super().resolve(columns)
-        first = [columns.origin[c] for c in resolved.columns if columns.is_time[c]]
-        starts = [float(hours_since(time.astype("datetime64[D]"), time)) for time in first]
-        return dataclasses.replace(resolved, start=starts[0]) if starts else resolved
+        starts = tuple(
+            float(hours_since(zero.astype("datetime64[D]"), zero))
+            if isinstance(zero, np.datetime64)
+            else 0.0 - float(zero)
+            for zero in (columns.origin[c] for c in resolved.columns)
+        )
+        return dataclasses.replace(resolved, start=starts[0] if len(starts) == 1 else starts)
 
     def views(self, number: int) -> set[View]:
         """The number of whole periods of its columns."""
-        whole = Whole(self.every, self.start)
-        return {(column, whole) for column, _ in super().views(number)}
+        index = range(number) if self.columns is None else self.columns
+        starts = np.broadcast_to(self.start, len(index)).tolist()
+        return {(c, Whole(self.every, start)) for c, start in zip(index, starts, strict=True)}
