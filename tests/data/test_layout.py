@@ -266,6 +266,15 @@ REFUSED = {
     "a long table of two outputs": (
         long(), {**LONG, "outputs": ["n", "full"]}, {}, "one column of values"
     ),
+    "a column for one output of a long table": (
+        long(), LONG, {"capacity": {"a": "n"}}, "Capacity: got 'n' for one output"
+    ),
+    "an array for one output of a long table": (
+        long(), LONG, {"capacity": {"a": np.ones(2 * N)}}, "Capacity: got ndarray for one output"
+    ),
+    "too few flags for one output": (
+        wide(), WIDE, {"censored": {"a": [1, 0]}}, rf"Flag: got 2 row.*'a'.*{N} row"
+    ),
     "a missing time": (
         long(shuffled=False).assign(time=pd.NaT), LONG, {}, "Input 'time', row 0.*: got no value"
     ),

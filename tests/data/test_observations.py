@@ -164,6 +164,9 @@ SHAPES = {
     "per output": ([3.0, 10.0], [[3, 10]] * 3),
     "per output, by name": ({"y1": 10.0, "y0": 3.0}, [[3, 10]] * 3),
     "one output only": ({"y1": 10.0}, [[NAN, 10]] * 3),
+    "per row, one output only": ({"y1": [1.0, 5.0, 30.0]}, [[NAN, 1], [NAN, 5], [NAN, 30]]),
+    "per row, by name": ({"y1": [1, 5, 30], "y0": [9, 2, 9]}, [[9, 1], [2, 5], [9, 30]]),
+    "per row, under a name of its own": ({"docks": [1, 5, 30]}, [[1, 1], [5, 5], [30, 30]]),
     "per row": ([1.0, 5.0, 30.0], [[1, 1], [5, 5], [30, 30]]),
     "per row, column": (np.array([[1.0], [5.0], [30.0]]), [[1, 1], [5, 5], [30, 30]]),
     "per cell": ([[5, 5], [2, NAN], [INF, 30]], [[5, 5], [2, NAN], [INF, 30]]),
@@ -365,6 +368,22 @@ BAD = {
     "size of limit": (
         lambda: Observations.from_detection_limit(Y, [1, 2, 3, 4]),
         r"Limit: got 4 row.*outputs .*3 row",
+    ),
+    "name of one of two outputs": (
+        lambda: Observations.from_capacity(AB, AB[["a"]]),
+        r"Capacity: .*'a', where",
+    ),
+    "rows of one output": (
+        lambda: Observations.from_capacity(Y, {"y0": 1.0, "y1": [1.0, 2.0]}),
+        r"Capacity: got 2 row.*\('y1'\) have 3 row",
+    ),
+    "columns of one output": (
+        lambda: Observations.from_capacity(Y, {"y0": 1.0, "y1": Y}),
+        r"Capacity: .*2 column.*'y1'",
+    ),
+    "text for one output": (
+        lambda: Observations.from_capacity(Y, {"y0": 1.0, "y1": "full"}),
+        r"Capacity: got str",
     ),
     "text capacity": (lambda: Observations.from_capacity(Y, "full"), r"Capacity: got str"),
     "negative unit": (lambda: Observations.from_rounding([1], -1), r"Unit of .*row 0: got -1"),

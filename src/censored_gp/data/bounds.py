@@ -281,8 +281,9 @@ def spread(given: Any, seen: Seen, noun: str) -> Seen:
             raise DataError(said, noun, hint="Give one for each output, or a dict by output.")
         given, seen = dict(zip(names, columns, strict=True)), seen._replace(keys=None)
     if isinstance(given, Mapping):
+        # Of arrays under other names a dict is a table.
         each = noun == "Exposure" or any(np.ndim(value) == 0 for value in given.values())
-        if each or seen.table is not None:
+        if each or seen.table is not None or not set(names).isdisjoint(given):
             return _by_output(given, seen, noun)
     other = read_values(given, noun, flags=flags)
     values, own = other.values, other.named
@@ -299,7 +300,8 @@ def spread(given: Any, seen: Seen, noun: str) -> Seen:
         said = f"got {size(other.values)}, where the outputs ({listed(names)}) have "
         raise DataError(f"{said}{size(seen.values)}.", noun, hint="Give one for each cell.")
     # One column cannot be mistaken for another, and is usually called something else.
-    if outputs > 1 and own and seen.named and other.names != names:
+    own_names = own or not (other.flat or set(names).isdisjoint(other.names))
+    if outputs > 1 and own_names and seen.named and other.names != names:
         said = f"got the columns {listed(other.names)}, where the outputs are {listed(names)}."
         raise DataError(said, noun, hint="Rename or reorder the columns.")
     return Seen(values, other.names if own else names, own)
@@ -330,7 +332,15 @@ def _by_output(given: Mapping[Any, Any], seen: Seen, noun: str) -> Seen:
         words = {name for name, value in given.items() if isinstance(value, str)}
         given = {n: np.nan if n in words and v == UNKNOWN else v for n, v in given.items()}
     if seen.keys is not None:
-        values = np.array([float(given.get(key, default)) for key in seen.keys])
+        for each in given.values():
+            if isinstance(each, str) or np.ndim(each):
+                found = repr(each) if isinstance(each, str) else type(each).__name__
+                said = f"got {found} for one output of a long table. There must be a number."
+                raise DataError(
+                    said, noun, hint="Or name one column, which is that of all outputs."
+                )
+        numbers = {key: np.nan if each is None else float(each) for key, each in given.items()}
+        values = np.array([numbers.get(key, default) for key in seen.keys])
         return Seen(values[:, None], seen.names)
     values, labels = np.full(seen.values.shape, default), list(seen.names)
     for name, value in given.items():
@@ -342,8 +352,9 @@ def _by_output(given: Mapping[Any, Any], seen: Seen, noun: str) -> Seen:
         elif isinstance(value, str) and table is not None:
             labels[d], read = value, table.flags if noun == "Flag" else table.numbers
             values[:, d] = read(value, noun)
-        elif np.ndim(value) == 0:
+        elif np.ndim(value) == 0 and not isinstance(value, str):
             values[:, d] = np.nan if value is None else float(value)
         else:
-            values[:, d] = read_values(value, noun, flags=noun == "Flag").values[:, 0]
+            alone = Seen(seen.values[:, [d]], (name,))
+            values[:, d] = spread(value, alone, noun).values[:, 0]
     return Seen(values, tuple(labels), named=table is not None)

@@ -91,7 +91,7 @@ class File:
         return given or ("\t" if ".tsv" in self.path.suffixes else ",")
 
     def header(self) -> list[str]:
-        """Return the names of the columns, of a file that can be read to its end."""
+        """Return the names of the columns."""
         return list(self._names)
 
     @functools.cached_property
