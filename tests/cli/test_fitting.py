@@ -51,6 +51,7 @@ def test_a_capacity_is_a_number_or_a_column():
     ("options", "option"),
     [
         ({"outputs": ""}, "--outputs"),
+        ({"by": "b"}, "--outputs"),
         ({"only": "a"}, "--only"),
         ({"time": None}, "--time / --inputs"),
         ({"capacity": "1,2,3"}, "--capacity"),

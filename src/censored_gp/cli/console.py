@@ -29,6 +29,7 @@ OPTIONS = {
     "use_censoring=False": "--model ncgp or moncgp",
     "model.save(": "--save",
     "by='...'": "--by",
+    "`by`": "--group",
 }
 
 

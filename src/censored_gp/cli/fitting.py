@@ -228,6 +228,9 @@ def fit_arguments(given: Given, source: File) -> dict[str, Any]:
     if not outputs:
         problem = f"give the columns to model. {source.name} has {listed(names)}."
         raise bad_option("--outputs", problem)
+    if given.by is not None and len(outputs) > 1:
+        said = f"a long table has one column of values, got {listed(outputs)}."
+        raise bad_option("--outputs", said)
     if given.time is None and not given.inputs:
         raise bad_option("--time / --inputs", "give at least one column that explains the outputs.")
     if getattr(given, "only", None) and given.by is None:

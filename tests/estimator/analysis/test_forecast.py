@@ -92,8 +92,14 @@ def test_the_unit_of_times_comes_back():
 
 
 def test_without_a_time_there_is_no_forecast():
-    for names in ({"time": None, "inputs": "x"}, {"time": "x"}):
-        model = fitted({"x": np.arange(float(N)), "a": WAVE}, **names)
+    table = hourly().rename(columns={"time": "opened"}).assign(x=np.arange(float(N)))
+    for names in (
+        {"time": None, "inputs": "x"},
+        {"time": "x"},
+        # The time that goes on is the one so named, and no other column of times.
+        {"time": "x", "inputs": "opened"},
+    ):
+        model = fitted(table, **names)
         with pytest.raises(ValueError, match=r"forecast.*time.*'x'"):
             model.forecast(2)
 

@@ -36,7 +36,8 @@ def forecast(
     check_draws(samples, "samples")
     training, columns, layout = model.training_, model.columns_, model.layout_
     c = training.time_column
-    if c is None:
+    named = None if layout is None else layout.time
+    if c is None or (named is not None and columns.names[c] != str(named)):
         raise ValueError(
             "forecast needs a model that was fitted with a column of dates or times, "
             f"fit(table, outputs=..., time=...), got one of the numbers {listed(columns.names)}. "

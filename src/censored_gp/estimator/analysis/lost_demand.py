@@ -180,10 +180,13 @@ def _grouping(training: TrainingData, by: Any) -> Grouping:
         found = _coded("group", _spread(training, np.asarray(by)))
     if found is None or found[0] in FIGURES:
         problem = shortened(repr(by)) if found is None else "a name that a column of the answer has"
+        tables = () if training.rows is None else (training.rows.table, training.rows.index)
+        columns = [name for table in tables if table is not None for name in table.names]
+        known = dict.fromkeys([*PARTS, *training.columns.groups, *columns])
         raise ValueError(
-            f"`by` must be among {listed(PARTS)}, columns of the training table (of a model from a "
-            f"file: its time and inputs), a list of these, or one label for each of the {shape[0]} "
-            f"rows, got {problem}. {did_you_mean(by, [*PARTS, *training.columns.groups])}"
+            f"`by` must be among {listed(known)} (of a model from a file: its time and inputs), a "
+            f"list of these, or one label for each of the {shape[0]} rows, got {problem}. "
+            f"{did_you_mean(by, known)}"
         )
     return found
 
