@@ -389,6 +389,18 @@ def test_long_in_long_out(model):
     assert other.score(long()) == pytest.approx(model.score(wide()), abs=1e-4)
 
 
+def test_arrays_about_the_training_rows_are_not_about_others(model):
+    table, some = wide(), wide()[:6]
+    flags = {name: table[f"{name}_full"].to_numpy() for name in "ab"}
+    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), **SETTINGS)
+    for censored in (flags, np.stack(list(flags.values()), axis=1)):
+        other = estimator.fit(table, **WIDE, censored=censored)
+        with pytest.warns(UserWarning, match="nothing says which"):
+            assert np.isnan(other.score(some))
+        told = other.score(some, censored={name: flag[:6] for name, flag in flags.items()})
+        assert told == pytest.approx(model.score(some), rel=1e-6)
+
+
 def test_a_model_from_a_file_answers_in_tables(model, tmp_path):
     again = load(model.save(tmp_path / "model"))
     assert again.layout_ == model.layout_

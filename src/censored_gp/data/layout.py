@@ -161,12 +161,12 @@ def read_training(
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
     _check_roles(table, names, others, time, by)
-    lasting = {name: _lasting(each) for name, each in given.items()}
+    bounds = {name: lasting(each) for name, each in given.items()}
     with located(table):
         # Other tables than files get their times back as they were.
         if table.file is not None and time is not None:
             table = table.with_times(time, by=by)
-        layout = Layout(names, time, others, backend=table.backend, holidays=holidays, **lasting)
+        layout = Layout(names, time, others, backend=table.backend, holidays=holidays, **bounds)
         if own_inputs is not None:
             own = _as_names(own_inputs) if by is not None else own_of_each(own_inputs, names)
             layout = dataclasses.replace(layout, own_inputs=own)
@@ -335,9 +335,11 @@ def _check_roles(
         raise DataError("got no rows. There must be at least one.", "Table")
 
 
-def _lasting(given: Any) -> Any:
+def lasting(given: Any) -> Any:
     """Return names and numbers as they are; arrays are about the training rows only."""
-    return given if isinstance(given, int | float | Mapping) or column_names(given) else None
+    each = list(given.values()) if isinstance(given, Mapping) else [given]
+    lasts = all(one is None or isinstance(one, str | int | float | np.number) for one in each)
+    return given if lasts or column_names(given) else None
 
 
 def _rows(table: Table, layout: Layout, row: Whole, output: Whole | None = None) -> Rows:

@@ -204,9 +204,8 @@ def read_training(
             own = tuple(columns.indices(each, asked_by="`own_inputs`") for each in names)
     stated = {name for name, value in bounds.items() if value is not None} - {"side"}
     capacity = bounds["capacity"] if layout is None and stated == {"capacity"} else None
-    if not isinstance(capacity, int | float | Mapping):
-        each = isinstance(capacity, list | tuple) and len(capacity) == observations.shape[1]
-        capacity = capacity if each else None
+    each = isinstance(capacity, list | tuple) and len(capacity) == observations.shape[1]
+    capacity = capacity if each else layouts.lasting(capacity)
     parts = matrix, columns, observations, likelihoods, seen, layout, rows, capacity, own
     return TrainingData(*parts)
 
@@ -361,15 +360,18 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None
     if bounds["censored"] is False:
         bounds["censored"] = None
     validation.same_index(X, y=y, **bounds)
-    if y is None and data.layout is not None and tables.is_table(X):
-        truth = layouts.read_truth(
-            X, dataclasses.replace(data.layout, **bounds) if told else data.layout
-        )
-    else:
-        known, told = data.observations, told or isinstance(y, Observations)
-        if not told and data.capacity is None and not np.all(known.is_exact | known.is_missing):
+    layout = data.layout if y is None and tables.is_table(X) else None
+    if not (told or isinstance(y, Observations)):
+        # What lasts of what the fit was told.
+        bounds = {"capacity": data.capacity}
+        bounds = bounds if layout is None else {n: getattr(layout, n) for n in layouts.GIVEN}
+        stated = {name for name, value in bounds.items() if value is not None} - {"side"}
+        known = data.observations
+        if not stated and not np.all(known.is_exact | known.is_missing):
             return None
-        bounds = bounds if told else bounds | {"capacity": data.capacity}
+    if layout is not None:
+        truth = layouts.read_truth(X, dataclasses.replace(layout, **bounds))
+    else:
         truth = validation.read_targets(y, **bounds)
     if truth.shape[1] != len(data.likelihoods):
         return truth
