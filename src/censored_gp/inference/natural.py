@@ -317,8 +317,12 @@ class Optimizer:
         return best, "out of iterations"
 
     def site_step(self, state: State) -> State:
-        """Move the sites alone."""
+        """Move the sites alone; return the old state where they overshot."""
         new = self.evaluate(state.free, self._next_sites(state))
+        if new.value < state.value - LEAST_SLACK and self.rho > LEAST_SITE_STEP:
+            self._shorten()
+            return state
+        self.rho = min(1.0, SITE_RECOVERY * self.rho)
         self._settle(new.value - state.value)
         return new
 
@@ -340,7 +344,7 @@ class Optimizer:
             sites = mix_sites(state.sites, state.evaluation.target, self.rho)
             alone = self.evaluate(state.free, sites)
             if alone.value < state.value - LEAST_SLACK:
-                self.rho, self.calm = max(self.rho / 2, LEAST_SITE_STEP), 0
+                self._shorten()
                 return state
             state = alone if alone.value > state.value else state
         self.damping = damping_after(self.damping, step.promised, gain)
@@ -363,6 +367,10 @@ class Optimizer:
         """Return the sites after a damped natural-gradient step."""
         self.site_steps += 1
         return mix_sites(state.sites, state.evaluation.target, self.rho)
+
+    def _shorten(self) -> None:
+        """Halve the steps of the sites."""
+        self.rho, self.calm = max(self.rho / 2, LEAST_SITE_STEP), 0
 
     def _settle(self, change: float, factor: float = 1.0) -> None:
         """Count how many iterations in a row changed next to nothing."""
