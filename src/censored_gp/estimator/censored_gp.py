@@ -415,7 +415,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Several levels make a leading axis or, in a table, a column `level`.
 
         >>> model.quantile([[2.5]], [0.1, 0.9]).round(1)[:, 0]
-        array([3.2, 4.1])
+        array([3.2, 4. ])
         """
         prediction, rows = self._asked(X)
         several = ("level", np.ravel(levels)) if np.ndim(levels) else None
@@ -430,7 +430,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         >>> low, high = model.interval([[2.5]], 0.8)
         >>> low.round(1), high.round(1)
-        (array([3.2]), array([4.1]))
+        (array([3.2]), array([4.]))
         """
         settings.check_probability(probability)
         prediction, rows = self._asked(X)
@@ -441,7 +441,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Return P(Y <= y) of the true outputs; of a table, y may be left to its own values.
 
         >>> model.cdf([[2.5]], 3).round(2)
-        array([0.04])
+        array([0.03])
         """
         prediction, rows = self._asked(X)
         values = training.read_values(self, X, y, rows, prediction.shape)
@@ -542,7 +542,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         --------
         >>> low, high = model.impute_interval(0.8)
         >>> low.round(1), high.round(1)
-        (array([1. , 2. , 3.1, 3.1, 2. , 1. ]), array([1. , 2. , 3.8, 3.8, 2. , 1. ]))
+        (array([1. , 2. , 3.1, 3.1, 2. , 1. ]), array([1. , 2. , 3.7, 3.7, 2. , 1. ]))
         """
         check_is_fitted(self)
         settings.check_probability(probability)

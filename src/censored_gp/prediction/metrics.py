@@ -58,7 +58,7 @@ def nlpd(
     >>> found = model.predict_distribution([[2.5]])
     >>> from censored_gp import Observations
     >>> print(f"{nlpd(found, [[3.0]]):.1f}, {nlpd(found, Observations.from_flags([3.0], [1])):.2f}")
-    1.5, 0.04
+    1.5, 0.03
     """
     known = _bounds(truth, prediction)[2]
     return (mean_of if per_point else _sum)(nlpd_cells(prediction, truth), known, per_output)
@@ -356,7 +356,7 @@ def pit(prediction: Any, truth: Truth) -> PIT:
 
     >>> found = model.predict_distribution([[2.5]])
     >>> pit(found, [[3.0]]).mid().round(2)
-    array([[0.04]])
+    array([[0.03]])
     """
     lower, upper, known = _bounds(truth, prediction)
 

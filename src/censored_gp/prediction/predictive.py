@@ -65,7 +65,7 @@ class Prediction:
 
     >>> found = model.predict_distribution([[2.5]])
     >>> found.names, found.mean.round(1), found.quantile(0.9).round(1)
-    (('y',), array([[3.6]]), array([[4.1]]))
+    (('y',), array([[3.6]]), array([[4.]]))
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Prediction:
         """Return quantiles; a list of levels gives a leading axis.
 
         >>> model.predict_distribution([[2.5]]).quantile([0.1, 0.5, 0.9]).round(1)[:, 0, 0]
-        array([3.2, 3.6, 4.1])
+        array([3.2, 3.6, 4. ])
         """
         levels = np.asarray(level, dtype=float) if reads_as(np.float64, level) else np.zeros(1)
         if levels.ndim > 1 or not levels.size or not np.all((levels > 0) & (levels < 1)):
@@ -184,7 +184,7 @@ class Prediction:
 
         >>> low, high = model.predict_distribution([[2.5]]).interval(0.8)
         >>> low.round(1), high.round(1)
-        (array([[3.2]]), array([[4.1]]))
+        (array([[3.2]]), array([[4.]]))
         """
         if not 0 < probability < 1:
             raise ValueError(f"`probability` must be between 0 and 1, got {probability}.")
@@ -225,7 +225,7 @@ class Prediction:
         """Return P(Y <= y).
 
         >>> model.predict_distribution([[2.5]]).cdf([[3]]).round(2)
-        array([[0.04]])
+        array([[0.03]])
         """
         return np.exp(self._evaluate(Mixture.log_cdf, self._in_model_units(y))[0])
 
@@ -242,7 +242,7 @@ class Prediction:
 
         >>> found = model.predict_distribution([[2.5]])
         >>> found.log_probability([[3]], [[float("inf")]]).round(2)
-        array([[-0.04]])
+        array([[-0.03]])
         """
         lower, upper = np.broadcast_arrays(*(np.asarray(b, dtype=float) for b in (lower, upper)))
         unknown = np.isnan(lower) | np.isnan(upper)
