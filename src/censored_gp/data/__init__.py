@@ -8,9 +8,10 @@
   tables to inputs and `Observations` and back.
 - `time`: time zones, the wall clock, durations and the time stamps of a forecast.
 - `validation`: `read_targets` reads outputs, `within_support` checks them against likelihoods.
+- `storage`: arrays that live in a file where they are larger than a budget.
 - `errors`: `DataError`, which all bad data raise, and its wording.
 
 Public are `Observations`, as `censored_gp.Observations`, and `errors.DataError`. Other packages
 import from the modules by name. Kernels, models and engines use `inputs`, `observations`,
-`errors`, `time` and `validation` only, which load neither pyarrow nor narwhals.
+`errors`, `storage`, `time` and `validation` only, which load neither pyarrow nor narwhals.
 """

@@ -1,8 +1,8 @@
-"""The model: Eq. (4), (5), and the generative algorithm.
+"""The model: Eq. (4), (5).
 
 - `lmc`: the linear model of coregionalization of one parameter role, and its features;
 - `inducing`: the inducing inputs of each kernel;
-- `model`: `Design` (what the model consists of), `Model` (its hyper-parameters), `generate`;
+- `model`: `Design` (what the model consists of) and `Model` (its hyper-parameters);
 - `starting_values`: default kernels and starting values from the data;
 - `linalg`, `compilation`: Cholesky factors without deadlocks; how JAX is used.
 

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
+from scipy.sparse import csr_array
 
 from censored_gp.data.errors import did_you_mean, listed, refuse, shortened
 from censored_gp.data.observations import Observations
@@ -132,7 +133,9 @@ def summarise(
         return np.bincount(groups.code.ravel(), weights=cells.ravel(), minlength=groups.count)
 
     counted = known.is_exact | known.falls_short
-    total = lost @ np.eye(groups.count)[groups.code[known.falls_short]]
+    cells = groups.code[known.falls_short]
+    which = np.ones(len(cells)), (np.arange(len(cells)), cells)
+    total = lost @ csr_array(which, shape=(len(cells), groups.count))
     observed = sums(np.where(counted, known.recorded, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(total / (observed + total), nan=0.0)
