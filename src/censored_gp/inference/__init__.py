@@ -3,12 +3,12 @@
 `natural` (natural-gradient steps on the sites, the default), `svi` (the paper's stochastic
 variational inference) and `nuts` (sampling) are the engines, one file each; an engine is a function
 `fit(task, settings) -> (posterior, result)`. `lookup` has the tables in which rows are looked up,
-`arrow` the arrow matrices of long series, `sites` the Gaussian sites of the cells, `elbo` the evidence lower bound and its gradient, `fisher`
-the Fisher information of the hyper-parameters, `hyperparameters` their prior and the design points
-that answers are mixed over, `model_search` the choice of the rank and of a further kernel,
-`substitution` own demand where excess moves between outputs, `posterior` the posterior with its
-marginals and draws, and `result` the task and its outcome.
-Import `infer` (runs an engine, by name or as given), `find_engine` (with the class of its
+`arrow` the arrow matrices of long series, `sites` the Gaussian sites of the cells, `elbo` the
+evidence lower bound and its gradient, `fisher` the Fisher information of the hyper-parameters,
+`hyperparameters` their prior and the design points that answers are mixed over, `model_search` the
+choice of the rank and of a further kernel, `substitution` own demand where excess moves between
+outputs, `posterior` the posterior with its marginals and draws, and `result` the task and its
+outcome. Import `infer` (runs an engine, by name or as given), `find_engine` (with the class of its
 settings), `Task` and `FitResult` from here, `Posterior` from `posterior`, `Sites` from `sites`.
 """
 
