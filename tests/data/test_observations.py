@@ -184,6 +184,17 @@ def test_capacities_of_every_shape_equal_the_obvious_loop(given, cells):
     assert intervals(Observations.from_capacity(Y, given)) == expected
 
 
+def test_arrays_have_no_names_to_compare_with_those_of_a_frame():
+    frame, flags = pd.DataFrame(Y, columns=["y1", "y2"]), np.array([[0, 1], [1, 0], [0, 0]])
+    for given in (flags, flags.tolist()):
+        found = Observations.from_flags(frame, given)
+        assert intervals(found) == intervals(Observations.from_flags(Y, flags))
+    limits = Observations.from_capacity(frame, np.array([[3.0, 10.0]]))
+    assert intervals(limits) == intervals(Observations.from_capacity(Y, [3.0, 10.0]))
+    bounds = Observations.from_bounds(frame, Y + 1)
+    assert intervals(bounds) == intervals(Observations.from_bounds(Y, Y + 1))
+
+
 def test_capacity_of_one_output_per_row():
     observations = Observations.from_capacity([3.0, 3.0, 4.0], [3.0, 5.0, 3.0])
     assert observations.is_right[:, 0].tolist() == [True, False, True]

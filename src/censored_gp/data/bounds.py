@@ -212,7 +212,9 @@ def _read_exposure(given: Any, seen: Seen) -> Cells:
     noun = "Exposure" if read.named else "Exposure of output"
     if np.any(bad := (shares < 0) | (shares > 1)):
         name, hint = read.names[np.argwhere(bad)[0][1]], "Divide by the length of the period."
-        if seen.table is not None and read.named:
+        if seen.table is not None and name not in seen.names:
+            # Said is what the column holds.
+            shares = np.broadcast_to(seen.table.numbers(name, noun)[:, None], bad.shape)
             hint = f'Name the length of the period, as "{name}/60" for minutes of an hour, or '
             hint += f'"1 - {name}/60" if these are the minutes in which nothing could be seen.'
         said = "got {:g}. An exposure is a share of the period, from 0 to 1."
@@ -300,8 +302,8 @@ def spread(given: Any, seen: Seen, noun: str) -> Seen:
         said = f"got {size(other.values)}, where the outputs ({listed(names)}) have "
         raise DataError(f"{said}{size(seen.values)}.", noun, hint="Give one for each cell.")
     # One column cannot be mistaken for another, and is usually called something else.
-    own_names = own or not (other.flat or set(names).isdisjoint(other.names))
-    if outputs > 1 and own_names and seen.named and other.names != names:
+    own_names = other.named and not (other.flat or set(names).isdisjoint(other.names))
+    if outputs > 1 and (own or own_names) and seen.named and other.names != names:
         said = f"got the columns {listed(other.names)}, where the outputs are {listed(names)}."
         raise DataError(said, noun, hint="Rename or reorder the columns.")
     return Seen(values, other.names if own else names, own)
