@@ -121,6 +121,16 @@ def test_rows_are_chosen_by_the_value_of_a_column_and_keep_their_lines(write):
         read_file(path, where=[("stor", "1")])
 
 
+def test_a_form_feed_in_a_cell_ends_no_line(write):
+    for sign in "\x0c\x1c\x85\u2028":
+        path = write(f"a,b\n1,x{sign}y\n2,z\n")
+        table = read_file(path)
+        assert table.column("b", "Input").values.tolist() == [f"x{sign}y", "z"]
+        assert table.locate(DataError("", row=1)).line == "line 3"
+        with pytest.raises(DataError, match=r"line 3: got 3 fields, the surplus"):
+            read_file(write(f"a,b\n1,x\n,{sign}y,\n"))
+
+
 BAD = {
     "empty": ("", "the file is empty"),
     "blank": ("\n\n", "the file is empty"),

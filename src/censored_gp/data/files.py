@@ -171,7 +171,8 @@ class File:
         """Yield the line on which each record ends, and its fields; blank lines are no records."""
         encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
         try:
-            with self._open() as raw, codecs.getreader(encoding)(raw) as text:
+            # A form feed, at which text is split otherwise, ends no line.
+            with self._open() as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
                 reader = csv.reader(text, delimiter=self.separator)
                 yield from ((reader.line_num, record) for record in reader if record)
         except UnicodeError as error:
