@@ -67,6 +67,12 @@ def test_a_time_that_was_the_index_is_the_index(name, tmp_path):
         assert found.index[0] == pd.Timestamp("2024-04-03", tz="Europe/Berlin")
 
 
+def test_a_time_among_the_inputs_is_a_column():
+    found = fitted(hourly(), time=None, inputs="time").forecast(2)
+    assert list(found.columns) == ["time", "a", "a_low", "a_high"]
+    assert found["time"][0] == pd.Timestamp("2024-04-03")
+
+
 def test_days_come_back_as_days(tmp_path):
     days = list(pd.date_range("2024-04-01", periods=N).date)
     tables = [

@@ -81,7 +81,9 @@ def _table(
     keys = {name: training.timestamps(wall, instants), **columns}
     table = training.table(with_intervals(keys, outputs))
     index = None if training.rows is None else training.rows.index
-    if layout is None or index is None or layout.backend != "pandas" or layout.time in index.names:
+    if layout is None or index is None or layout.backend != "pandas":
+        return table
+    if layout.time in (None, *index.names):
         return table
     # The time was (in) the index of the training table.
     levels = [each for each in index.native().index.names if each in table.columns]
