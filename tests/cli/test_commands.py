@@ -249,6 +249,21 @@ def test_compare_takes_table_and_settings_from_a_model_file(here, run, compared,
     assert kept == {"rank": 1, "engine": "svi", "max_iterations": 7}
     assert not {"likelihood", "coupled", "use_censoring"} & set(compared["settings"])
     assert compared["random_state"] == 5
+    assert compared["own_inputs"] is None
+    model.training_ = dataclasses.replace(model.training_, own_inputs=((1,), (1,)))
+    model.set_params(engine="natural").save(tmp_path / "own.cgp")
+    succeeded(run(f"compare --load {tmp_path}/own.cgp --models cgp"))
+    assert compared["own_inputs"] == [["rain"], ["rain"]]
+
+
+def test_flags_that_were_arrays_are_no_columns_of_another_table(here, run, tmp_path):
+    model = censored_gp.load("bikes.cgp")
+    layout = dataclasses.replace(model.layout_, censored=None)
+    model.training_ = dataclasses.replace(model.training_, layout=layout)
+    model.save(tmp_path / "arrays.cgp")
+    result = run(f"fit bikes.csv --load {tmp_path}/arrays.cgp")
+    assert result.exit_code == 2
+    assert "arrays.cgp was fitted to flags or bounds in arrays" in result.stderr
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from censored_gp import CensoredGP, load
-from censored_gp.data.layout import read_new, read_training, result
+from censored_gp.data.layout import columns_used, read_new, read_training, result
 from censored_gp.data.tables import Table, build, read_table
 from censored_gp.kernels import RBF
 
@@ -153,6 +153,23 @@ def test_capacities_of_a_long_table_by_output():
     names = found.names
     assert found.is_right[:, names.index("a")].sum() == (wide()["a"] >= 4.0).sum()
     assert not found.is_right[:, names.index("b")].any()
+
+
+@pytest.mark.parametrize(
+    ("exposure", "message"),
+    [
+        ("minutes", r"'minutes', row 3.*: got 30\. .*\"minutes/60\""),
+        ("1 - minutes", r"'minutes', row 3.*: got 30\. .*\"1 - minutes/60\""),
+        ("minutes/20", r"'minutes', row 3.*: got 30\. .*\"minutes/60\""),
+        ({"b": 30}, r"'b', row 0.*: got 30\. .*0 to 1\. Divide by the length of the period\."),
+        ({"b": np.full(N, 30)}, r"'b', row 0.*: got 30\. .*0 to 1\. Divide by the length"),
+    ],
+    ids=str,
+)
+def test_an_exposure_that_is_no_share_is_told_as_it_was_given(exposure, message):
+    table = wide().assign(minutes=30.0 * (np.arange(N) == 3))
+    with pytest.raises(ValueError, match=f"Exposure {message}"):
+        read_training(table, **WIDE, exposure=exposure)
 
 
 def test_bounds_need_no_column_of_values():
@@ -399,6 +416,28 @@ def test_arrays_about_the_training_rows_are_not_about_others(model):
             assert np.isnan(other.score(some))
         told = other.score(some, censored={name: flag[:6] for name, flag in flags.items()})
         assert told == pytest.approx(model.score(some), rel=1e-6)
+
+
+def test_what_holds_for_other_rows_is_kept_as_a_whole():
+    table, flags = wide().assign(share=0.5), wide()["a_full"].to_numpy()
+    given = {"capacity": [4.0, 9.0], "exposure": "share"}
+    layout = read_training(table, **WIDE, **given).layout
+    assert (layout.capacity, layout.exposure) == ([4.0, 9.0], "share")
+    # A share without its flag would be taken for a known one.
+    given = {"censored": {"a": flags}, "exposure": "share", "side": "left"}
+    layout = read_training(table, **WIDE, **given).layout
+    assert (layout.censored, layout.exposure, layout.side) == (None, None, "left")
+
+
+def test_columns_may_be_named_in_an_array_or_an_index():
+    named = {"outputs": np.array(["a", "b"]), "inputs": pd.Index(["rain"]), "time": "time"}
+    assert columns_used(named, list(wide().columns)) == ["a", "b", "rain", "time"]
+
+
+def test_an_error_is_not_its_own_cause():
+    with pytest.raises(ValueError, match="row 1: got inf") as caught:
+        CensoredGP().fit([[0.0], [1.0]], [1.0, np.inf])
+    assert caught.value.__cause__ is None
 
 
 def test_a_model_from_a_file_answers_in_tables(model, tmp_path):

@@ -114,6 +114,8 @@ def test_shares_are_learned() -> None:
         ([[0.0, 0.2]], "must be a matrix"),
         ("guess", "must be a matrix"),
         ({"y0": {"z": 0.5}}, "got the name 'z'"),
+        ({"y0": [0.0, 0.5], "y1": {"y0": 0.5}}, "must be a matrix"),
+        ({"y0": 0.5}, "must be a matrix"),
         ({"distances": [[0, 1], [1, 0]], "decay": -1.0}, "'decay' parameter"),
         ({"distances": [[0, 1], [1, 0]], "length": 1.0}, "got 'length'"),
     ],

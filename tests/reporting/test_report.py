@@ -15,6 +15,7 @@ import pytest
 from censored_gp import CensoredGP, Observations
 from censored_gp.data.layout import Layout
 from censored_gp.data.tables import as_arrow
+from censored_gp.estimator.analysis import diagnose
 from censored_gp.prediction.metrics import pit_coverage
 from censored_gp.reporting import plots, report, write_report
 from support import fitted
@@ -115,6 +116,15 @@ def test_calibration_is_that_of_the_days_held_out(diagnosis, charts, text):
     assert report.percent(overall["coverage"]) in prose(text)
 
 
+def test_days_are_held_out_as_a_whole_where_there_are_many(model):
+    known, times = model.observations_, model.training_.times
+    for folds, days in ((2, True), (5, False)):
+        cells = diagnose.hold_out(known, folds, times) != 0
+        lower, upper = np.where(cells, -np.inf, known.lower), np.where(cells, np.inf, known.upper)
+        truth = dataclasses.replace(known, lower=lower, upper=upper)
+        assert diagnose.held_out_days(model, SimpleNamespace(truth=truth)) == days
+
+
 def test_a_verdict_comes_before_all_figures(diagnosis, text):
     shown = prose(text)
     assert diagnosis.verdict
@@ -134,12 +144,15 @@ def test_settings_reproduce_the_fit(text):
 def test_rows_that_were_chosen_are_named():
     layout = Layout(("north", "south"), "time", by="station", value="n")
     more = {"output_names_": (), "observations_": SimpleNamespace(step=np.zeros(0))}
+    more["training_"] = SimpleNamespace(is_forgotten=False)
     code = report.code(SimpleNamespace(layout_=layout, where_=(("store", "235"),), **more))
     assert "'store' is '235'" in code
     assert "'station' is one of 'north', 'south'" in code
     assert "outputs='n'" in code
     plain = SimpleNamespace(layout_=Layout(("a",), "time"), **more)
     assert "rows in which" not in report.code(plain)
+    more["training_"].is_forgotten = True
+    assert "time='time', ...)" in report.code(plain)
 
 
 def test_a_fit_that_did_not_converge_is_a_problem(model):
@@ -223,7 +236,7 @@ def test_cells_are_held_out_and_models_compared_when_asked_for(below_a_limit, tm
     path = tmp_path / "page.html"
     write_report(below_a_limit, path, folds=2, comparison=["NCGP", "CGP"])
     said = prose(path.read_text(encoding="utf-8"))
-    assert "20 cells of whole days were held out" in said
+    assert "20 cells were held out" in said
     assert "boosting" in said
     models = re.findall(r"<tr[^>]*><td>(N?CGP)</td>", said)
     assert sorted(models) == ["CGP", "NCGP"]

@@ -343,6 +343,7 @@ def compare(given: Given) -> Any:
     if given.file is None:
         model = fitting.load_model(given)
         rows, arguments = fitting.training_inputs(model), {"y": model.observations_}
+        arguments["own_inputs"] = model.training_.own_names
     else:
         model, rows, arguments = fitting.prepare(given)
     families = split_names(given.likelihoods) or [model.likelihood]

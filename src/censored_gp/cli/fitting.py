@@ -109,6 +109,11 @@ def prepare(given: Given, also: Sequence[str] = ()) -> tuple[CensoredGP, Table, 
                 f"{given.load} was fitted to arrays, whose columns have no names to look for in a "
                 "table. Fit a table with --outputs and --time or --inputs."
             )
+        if before.training_.is_forgotten:
+            raise ValueError(
+                f"{given.load} was fitted to flags or bounds in arrays, which no column of a table "
+                "has. Fit a table with --censored, --capacity, --lower, --upper or --exposure."
+            )
         steps = dict(zip(before.output_names_, before.observations_.step, strict=True))
         arguments = layout.arguments | {"rounded": steps}
         only = [str(name) for name in layout.outputs] if layout.long else []

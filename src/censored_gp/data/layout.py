@@ -161,7 +161,11 @@ def read_training(
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
     _check_roles(table, names, others, time, by)
-    bounds = {name: lasting(each) for name, each in given.items()}
+    numbers = {"capacity": len(names), "exposure": len(names)}
+    bounds = {name: lasting(each, numbers.get(name, 0)) for name, each in given.items()}
+    if any(bounds[name] is None for name, each in given.items() if each is not None):
+        # Without what arrays say of the training rows, the rest would be wrong about other rows.
+        bounds = {"side": given.get("side", "right")}
     with located(table):
         # Other tables than files get their times back as they were.
         if table.file is not None and time is not None:
@@ -287,7 +291,7 @@ def _texts(given: Any) -> Iterator[str]:
     """Yield the text in lists and dicts, which may be nested."""
     if isinstance(given, str):
         yield given
-    elif isinstance(given, Mapping | list | tuple):
+    elif isinstance(given, Iterable):
         for each in given.values() if isinstance(given, Mapping) else given:
             yield from _texts(each)
 
@@ -305,7 +309,10 @@ def located(table: Any, layout: Layout | None = None, rows: Rows | None = None) 
         moved = error
         if layout is not None and rows is not None and error.file is None:
             moved = rows.locate(error, layout)
-        raise (table.locate(moved) if isinstance(table, Table) else moved) from error
+        moved = table.locate(moved) if isinstance(table, Table) else moved
+        if moved is error:
+            raise
+        raise moved from error
 
 
 def _as_names(given: Any) -> tuple[str, ...]:
@@ -335,9 +342,13 @@ def _check_roles(
         raise DataError("got no rows. There must be at least one.", "Table")
 
 
-def lasting(given: Any) -> Any:
-    """Return names and numbers as they are; arrays are about the training rows only."""
-    each = list(given.values()) if isinstance(given, Mapping) else [given]
+def lasting(given: Any, outputs: int = 0) -> Any:
+    """Return names and numbers as they are; arrays are about the training rows only.
+
+    A list of so many `outputs` has a number for each.
+    """
+    numbers = isinstance(given, list | tuple) and len(given) == outputs
+    each = given.values() if isinstance(given, Mapping) else given if numbers else [given]
     lasts = all(one is None or isinstance(one, str | int | float | np.number) for one in each)
     return given if lasts or column_names(given) else None
 

@@ -757,8 +757,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Exact cells are censored anew, as the real ones are: at the same hours of the week, with a
         bound at the same share of the value. Their estimates are held against the truth, beside
         simple methods: the mean of exact cells of the hour of the week, and gradient boosting.
-        Whole days (rows, if the inputs have no time) are held out, to see whether predictions are
-        calibrated. The refit goes on from this model, with the engine "natural".
+        Whole days (rows, if there are few days or no times) are held out, to see whether
+        predictions are calibrated. The refit goes on from this model, with the engine "natural".
 
         Parameters
         ----------

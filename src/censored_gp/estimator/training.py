@@ -110,6 +110,18 @@ class TrainingData:
         return self.observations.names if self.layout is None else self.layout.outputs
 
     @property
+    def own_names(self) -> list[list[str]] | None:
+        """The names of `own_inputs`, as `CensoredGP.fit` takes them with the inputs and outputs."""
+        return [[self.columns.names[c] for c in each] for each in self.own_inputs] or None
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether arrays said how far outputs of a table were seen, so that no layout has it."""
+        stated = [getattr(self.layout, n, None) for n in layouts.GIVEN if n != "side"]
+        known = self.observations.is_exact | self.observations.is_missing
+        return all(each is None for each in stated) and not known.all()
+
+    @property
     def output_label(self) -> str:
         """The name of the column of outputs in a result."""
         return str(getattr(self.layout, "by", None) or "output")
@@ -204,8 +216,7 @@ def read_training(
             own = tuple(columns.indices(each, asked_by="`own_inputs`") for each in names)
     stated = {name for name, value in bounds.items() if value is not None} - {"side"}
     capacity = bounds["capacity"] if layout is None and stated == {"capacity"} else None
-    each = isinstance(capacity, list | tuple) and len(capacity) == observations.shape[1]
-    capacity = capacity if each else layouts.lasting(capacity)
+    capacity = layouts.lasting(capacity, observations.shape[1])
     parts = matrix, columns, observations, likelihoods, seen, layout, rows, capacity, own
     return TrainingData(*parts)
 
@@ -314,7 +325,7 @@ def _matrix_of_outputs(given: Any, names: tuple[str, ...]) -> Float[np.ndarray, 
     """Return a matrix with a row and a column for each output, from one or a dict of dicts."""
     matrix, strange = given, ""
     if isinstance(given, Mapping):
-        rows = [given.get(name, {}) for name in names]
+        rows = [row for name in names if isinstance(row := given.get(name, {}), Mapping)]
         unknown = [key for key in (*given, *itertools.chain(*rows)) if key not in names]
         strange = f", got the name {unknown[0]!r}" if unknown else ""
         matrix = [[row.get(name, 0.0) for name in names] for row in rows]

@@ -24,7 +24,7 @@ from censored_gp.data.errors import listed
 from censored_gp.data.layout import inputs_table
 from censored_gp.data.tables import as_arrow
 from censored_gp.estimator.analysis.compare import compare
-from censored_gp.estimator.analysis.diagnose import censoring_cautions
+from censored_gp.estimator.analysis.diagnose import censoring_cautions, held_out_days
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import MODELS, paper_name
 from censored_gp.estimator.summary import kernel_labels
@@ -157,9 +157,9 @@ def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return as_arrow(wanted).to_pylist()
     settings = {"engine": model.engine, "max_iterations": model.max_iterations}
-    table = inputs_table(model.columns_, model.training_.inputs)
+    table, own = inputs_table(model.columns_, model.training_.inputs), model.training_.own_names
     asked = {"models": names, "likelihoods": model.likelihood, "settings": settings}
-    return as_arrow(compare(table, model.observations_, **asked)).to_pylist()
+    return as_arrow(compare(table, model.observations_, own_inputs=own, **asked)).to_pylist()
 
 
 # ---- charts ----
@@ -307,6 +307,7 @@ def code(model: Any) -> str:
         given = layout.arguments | {"rounded": recorded_steps(model)}
         given = {name: v for name, v in given.items() if v and (name, v) != ("side", "right")}
         arguments = ["table", *(f"{name}={value!r}" for name, value in given.items())]
+        arguments += ["..."] if model.training_.is_forgotten else []
     lines = [
         f"from censored_gp import {type(model).__name__}",
         "",
@@ -407,6 +408,7 @@ def write_report(
         "series": series,
         "lost": lost,
         "diagnosis": diagnosis,
+        "held_out": "days" if diagnosis and held_out_days(model, diagnosis) else "cells",
         "methods": methods,
         "comparison": comparison_rows(model, comparison),
         "problems": list(dict.fromkeys((*problems, *data_problems(model), *cautions))),
