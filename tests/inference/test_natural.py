@@ -17,7 +17,7 @@ from censored_gp.inference.natural import NaturalSettings, Optimizer
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
 from censored_gp.kernels import RBF, Linear, White
-from censored_gp.likelihoods import Gaussian
+from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.model.compilation import float64
 from censored_gp.model.model import Design
 from censored_gp.model.starting_values import starting_model
@@ -237,6 +237,30 @@ def test_a_site_step_to_where_nothing_is_finite_is_not_taken(monkeypatch):
     _, report = natural.fit(small.separate(), NaturalSettings(max_iterations=3))
     assert np.isfinite(report.elbo)
     assert report.status != "diverged"
+
+
+def test_a_count_far_above_the_others_is_reached():
+    """Sites of the first step overshoot whatever its length; full ones come back from there."""
+    y = np.random.default_rng(0).poisson(3.0, (40, 1)).astype(float)
+    y[17] = 1e5
+    x, design = np.linspace(0.0, 10.0, 40)[:, None], Design((Poisson(),), {"mean": (RBF(1.0),)})
+    task = Task(starting_model(design, y), small.observe(y, 0.0), x)
+    for learn in (True, False):
+        posterior, report = natural.fit(task, NaturalSettings(learn=learn))
+        assert report.status == "converged"
+        assert latent(posterior, x)[0]["mean"][17] == pytest.approx(np.log(1e5), abs=0.1)
+
+
+def test_a_bound_that_the_sites_alone_raise_is_not_calm(monkeypatch):
+    task = small.separate()
+    problem, free = task.problem(task.model), small.free_parameters(task)
+    run = Optimizer(problem, NaturalSettings(), 1e-9)
+    state = run.evaluate(free, natural.starting_sites(free, problem))
+    away = [state._replace(value=state.value + change) for change in (-9.0, 5.0)]
+    monkeypatch.setattr(run, "evaluate", lambda *_: away.pop(0))
+    monkeypatch.setattr(natural, "newton_step", lambda *_: natural.Step(0.0 * state.gradient, 0.0))
+    assert run.step(state).value == state.value + 5.0
+    assert run.calm == 0
 
 
 @pytest.mark.parametrize("coupled", [True, False])

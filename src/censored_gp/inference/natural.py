@@ -2,8 +2,9 @@
 
 One evaluation of the bound gives the next sites and the gradient in the hyper-parameters, so the
 two climb together: every iteration is one site step and one hyper-parameter step. The sites move
-along with the hyper-parameters, so that an exact line search would be pointless: a step is taken,
-evaluated once, and taken back if the bound fell. The damping of the Fisher information follows from
+along with the hyper-parameters, so that an exact line search would be pointless: a step is taken
+and evaluated, and taken back if the bound fell; were it the sites that overshot, their steps are
+shortened. The damping of the Fisher information follows from
 what steps promised and what they gained (Levenberg and Marquardt). Nothing is random.
 
 A fit chooses a start by the bound, climbs, adds a kernel if the means lack one (`model_search`),
@@ -261,7 +262,7 @@ class Optimizer:
         self.centre = centre
         self.damping, self.age = LEAST_DAMPING, 0
         self.information: Information = []
-        self.rho, self.calm, self.refused = 1.0, 0, 0
+        self.rho, self.calm, self.refused, self.overshot = 1.0, 0, 0, False
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
@@ -317,11 +318,17 @@ class Optimizer:
         return best, "out of iterations"
 
     def site_step(self, state: State) -> State:
-        """Move the sites alone; return the old state where they overshot."""
+        """Move the sites alone; return the old state where they overshot, but for the first time.
+
+        Sites of a count far above the others overshoot once, whatever the step: from there on full
+        steps rise, by one in the logarithm.
+        """
         new = self.evaluate(state.free, self._next_sites(state))
         if new.value < state.value - LEAST_SLACK and self.rho > LEAST_SITE_STEP:
-            self._shorten()
-            return state
+            if self.overshot:
+                self._shorten()
+                return state
+            self.overshot = True
         self.rho = min(1.0, SITE_RECOVERY * self.rho)
         self._settle(new.value - state.value)
         return new
@@ -339,17 +346,18 @@ class Optimizer:
             self._settle(gain, CALM_OF_MANY if self.many else 1.0)
             return new
         self.refused += 1
+        promised, risen = step.promised if np.isfinite(gain) else np.inf, 0.0
         if np.isfinite(gain) and self.rho > LEAST_SITE_STEP:
             # Where the sites overshoot, shorter steps of the hyper-parameters would not help.
-            sites = mix_sites(state.sites, state.evaluation.target, self.rho)
-            alone = self.evaluate(state.free, sites)
-            if alone.value < state.value - LEAST_SLACK:
+            alone = self.evaluate(state.free, new.sites)
+            risen = alone.value - state.value
+            if risen < -LEAST_SLACK:
                 self._shorten()
                 return state
-            state = alone if alone.value > state.value else state
+            state = alone if risen > 0.0 else state
         self.damping = damping_after(self.damping, step.promised, gain)
         # Promises shrink with the steps: that nothing is promised must be certain.
-        self._settle(step.promised if np.isfinite(gain) else np.inf)
+        self._settle(max(promised, risen))
         return state
 
     def _information(self, state: State) -> Information:
