@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import (
 from censored_gp import MOCGP, CensoredGP, Observations, Prediction
 from censored_gp.estimator import censored_gp, progress
 from censored_gp.estimator.censored_gp import reported
-from censored_gp.kernels import RBF, Matern32, Periodic
+from censored_gp.kernels import RBF, Block, Matern32, Periodic
 from censored_gp.likelihoods import Gaussian
 from censored_gp.prediction.metrics import likelihood_r2
 
@@ -524,3 +524,24 @@ def test_a_fit_goes_on_from_a_fitted_model():
         MOCGP("gaussian").fit(X, y[:, 0], start=before)
     with pytest.raises(NotFittedError):
         MOCGP("gaussian").fit(X, y, start=MOCGP("gaussian"))
+
+
+def test_days_begin_at_midnight_whenever_the_first_fit_began():
+    """New rows have another origin: a value of its own for each day is the same all day long."""
+    rng, model = (
+        np.random.default_rng(0),
+        CensoredGP(
+            kernels={"mean": Block("1d", columns="time")},
+            heteroscedastic=False,
+            hyperparameters="fixed",
+        ),
+    )
+    start: Any = None
+    for first in ("2024-06-03T05:00", "2024-06-06T20:00"):
+        time = pd.date_range(first, periods=48, freq="h")
+        date = (time - time[0].normalize()).days.to_numpy()
+        table = pd.DataFrame({"time": time, "y": rng.normal(size=4)[date] + rng.normal(size=48)})
+        start = clone(model).fit(table, outputs="y", time="time", start=start)
+    by_day = start.predict(table)["y"].groupby(date).agg(["min", "max"])
+    np.testing.assert_allclose(by_day["min"], by_day["max"])
+    assert np.ptp(by_day["min"]) > 0.1

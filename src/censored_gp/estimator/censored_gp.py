@@ -303,7 +303,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             else:
                 units = choose_units(likelihoods, data.seen.full_values())
                 design = training.design_of(self, data)
-                continued = None if start is None else with_kernels(design, start)
+                continued = None if start is None else with_kernels(design, start, data.columns)
                 centre = None if continued is None else {}
                 values = units.apply(data.seen).full_values()
                 models = starting_models(continued or design, values)

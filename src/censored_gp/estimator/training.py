@@ -259,7 +259,10 @@ def make_task(
 
 
 def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model], Mapping[str, LMC]]:
-    """Return the units, model and prior of an earlier fit, to go on from with other rows."""
+    """Return the units, model and prior of an earlier fit, to go on from with other rows.
+
+    These have origins of their own, which the kernels are moved to.
+    """
     check_is_fitted(start)
     before: TrainingData = start.training_
     pairs = {
@@ -270,7 +273,16 @@ def continued(start: Any, training: TrainingData) -> tuple[Units, list[Model], M
     for what, (old, new) in pairs.items():
         if old != new:
             raise ValueError(f"`start` must be a model of the same {what}: {old}, got {new}.")
-    return start.units_, [start.posterior_.model], start.posterior_.centre
+    priors, centre = (
+        {
+            role: dataclasses.replace(
+                lmc, kernels=tuple(k.aligned(training.columns) for k in lmc.kernels)
+            )
+            for role, lmc in several.items()
+        }
+        for several in (start.posterior_.model.priors, start.posterior_.centre)
+    )
+    return start.units_, [dataclasses.replace(start.posterior_.model, priors=priors)], centre
 
 
 def read_substitution(model: Any, training: TrainingData) -> Plan | None:

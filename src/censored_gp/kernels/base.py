@@ -141,6 +141,10 @@ class Kernel(eqx.Module):
         resolved._check_sizes(columns)
         return resolved
 
+    def aligned(self, columns: Columns) -> Self:
+        """A resolved kernel for inputs with other origins, of which most kernels know nothing."""
+        return self
+
     def named(self, columns: Columns) -> Self:
         """A resolved kernel with the names of its columns, for people to read."""
         names = None if self.columns is None else [columns.names[c] for c in self.columns]
@@ -232,6 +236,10 @@ class Combination(Kernel):
     def resolve(self, columns: Columns) -> Self:
         """Every term resolved."""
         return dataclasses.replace(self, terms=[term.resolve(columns) for term in self.terms])
+
+    def aligned(self, columns: Columns) -> Self:
+        """Every term aligned."""
+        return dataclasses.replace(self, terms=[term.aligned(columns) for term in self.terms])
 
     def named(self, columns: Columns) -> Self:
         """Every term with the names of its columns."""

@@ -163,14 +163,17 @@ class Block(Kernel):
 
     def resolve(self, columns: Columns) -> Self:
         """The kernel in numbers; the start is midnight of the first time, or minus the mean."""
-        resolved = super().resolve(columns)
+        return super().resolve(columns).aligned(columns)
+
+    def aligned(self, columns: Columns) -> Self:
+        """The kernel with its start where that is in inputs with these origins."""
         starts = tuple(
             float(hours_since(zero.astype("datetime64[D]"), zero))
             if isinstance(zero, np.datetime64)
             else 0.0 - float(zero)
-            for zero in (columns.origin[c] for c in resolved.columns)
+            for zero in (columns.origin[c] for c in columns.indices(self.columns))
         )
-        return dataclasses.replace(resolved, start=starts[0] if len(starts) == 1 else starts)
+        return dataclasses.replace(self, start=starts[0] if len(starts) == 1 else starts)
 
     def views(self, number: int) -> set[View]:
         """The number of whole periods of its columns."""

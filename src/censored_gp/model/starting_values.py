@@ -296,15 +296,18 @@ def _panel(design: Design, columns: Columns, inputs: Rows) -> Design:
     return dataclasses.replace(design, kernels=every, rank={"mean": 1}, own=tuple(own))
 
 
-def with_kernels(design: Design, kernels: Mapping[str, tuple[Kernel, ...]]) -> Design | None:
+def with_kernels(
+    design: Design, kernels: Mapping[str, Sequence[Kernel]], columns: Columns
+) -> Design | None:
     """Return the design with other hyper-parameters of its kernels, and perhaps further kernels.
 
     None if the kernels are of another kind, or look at other columns, than those of the design.
     """
+    found = {r: tuple(k.aligned(columns) for k in several) for r, several in kernels.items()}
     for role, own in design.kernels.items():
-        if jax.tree.structure(own) != jax.tree.structure(kernels.get(role, ())[: len(own)]):
+        if jax.tree.structure(own) != jax.tree.structure(found.get(role, ())[: len(own)]):
             return None
-    own = {role: kernels[role] for role in design.kernels}
+    own = {role: found[role] for role in design.kernels}
     return dataclasses.replace(design, kernels=own)
 
 
