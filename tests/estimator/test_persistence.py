@@ -23,6 +23,7 @@ from censored_gp.estimator import persistence as files
 from censored_gp.inference.posterior import DrawnPosterior
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Gaussian, links
+from censored_gp.model.lmc import in_blocks
 
 HOURS = np.datetime64("2024-05-01T00", "h") + np.arange(30)
 NEW = {"time": HOURS[5:12] + 12, "rain": np.linspace(0, 1, 7)}
@@ -197,6 +198,8 @@ def test_every_kernel_can_be_in_a_file():
         kernels.Linear() + kernels.Constant(2.0) + kernels.White(columns="day"),
         kernels.Block("1d", columns="time"),
         kernels.RationalQuadratic(0.3, alpha=2.0),
+        # As fitted models of uncoupled outputs hold them.
+        *in_blocks((kernels.RationalQuadratic(0.3), RBF(1.0) * kernels.Constant(2.0)), 2),
         *(kernels.Matern12(), kernels.Matern32(1.0), kernels.Matern52("2h")),
     )
     for kernel in each:

@@ -204,6 +204,13 @@ class Kernel(eqx.Module):
         return value
 
     def _check_sizes(self, columns: Columns) -> None:
+        for field in dataclasses.fields(self):
+            value, positive = getattr(self, field.name), field.metadata.get("positive")
+            # Only what has the units of inputs may differ by column.
+            if positive and not field.metadata["in_input_units"] and np.ndim(value) > 0:
+                raise ValueError(
+                    f"`{field.name}` of {self!r} must be one number, got {_show(value)}."
+                )
         for name, value in self._settings().items():
             size = len(value) if isinstance(value, tuple) else np.size(value)
             if np.ndim(value) == 1 and size != len(self.columns):
@@ -316,7 +323,7 @@ def _show(value: Any) -> str:
 
 
 def _check_positive(where: str, value: Any, durations: bool) -> None:
-    """Refuse what is not a positive number or, where durations may be, an array or one of them."""
+    """Refuse what is not a positive number, an array of them, or (if allowed) a duration."""
     if value is None or isinstance(value, Tracer):
         return
     if durations and isinstance(value, tuple):
@@ -324,9 +331,7 @@ def _check_positive(where: str, value: Any, durations: bool) -> None:
             _check_positive(where, element, durations)
         return
     number = duration_hours(value) if durations and isinstance(value, str) else value
-    numeric = isinstance(number, int | float | np.ndarray | jax.Array)
-    # Only what has the units of inputs may differ by column.
-    numeric = numeric and np.size(number) > 0 and (durations or np.ndim(number) == 0)
+    numeric = isinstance(number, int | float | np.ndarray | jax.Array) and np.size(number) > 0
     if not numeric or not np.all(np.isfinite(number) & (np.asarray(number) > 0)):
         also = ', or a duration such as "7d" on a column of times' if durations else ""
         raise ValueError(f"{where} must be a positive, finite number{also}, got {_show(value)}.")
