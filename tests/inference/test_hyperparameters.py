@@ -1,6 +1,7 @@
 """The prior of the hyper-parameters, and posteriors that are mixed over design points of them."""
 
 import dataclasses
+import weakref
 
 import jax
 import numpy as np
@@ -284,6 +285,22 @@ def test_mixing_agrees_with_sampling_of_the_hyperparameters(family):
     found = compare_engines(family, 0.3, 1, {})
     assert found["shift"] < 0.1
     assert found["width"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_tables_of_few_evaluations_are_held_at_a_time(monkeypatch):
+    """However many design points there are: each has tables over all distinct inputs."""
+    honest, alive, most = natural.evaluate, weakref.WeakSet(), []
+
+    def counted(*arguments):
+        found = honest(*arguments)
+        alive.update(found.states.values())
+        most.append(len(alive))
+        return found
+
+    monkeypatch.setattr(natural, "evaluate", counted)
+    for points in (4, 16):
+        natural.fit(small.separate(), NaturalSettings(points=points, max_iterations=4))
+    assert max(most) <= 6
 
 
 def test_climbs_end_at_a_mode_where_full_site_steps_swing():

@@ -639,11 +639,11 @@ class FitSchedule:
             prior = log_prior(best.free, self.centre, self.settings.hold).curvature
             root = principal_directions(best.free, information, prior, gradient_at)
             normals = standard_points(points, root.shape[1])
-            states = [point(k, normal) for k, normal in enumerate(normals)]
-        parts = [
-            (self.model(at.free).priors, at.evaluation.weights, self.training_sites(at))
-            for at in states
-        ]
+            # One point's tables at a time.
+            parts = [
+                (self.model(end.free).priors, end.evaluation.weights, self.training_sites(end))
+                for end in map(point, range(points), normals)
+            ]
         priors, weights, sites = jax.tree.map(lambda *a: np.stack(a), *parts)
         mode = self.posterior()
         own = mode.model, mode.inducing, mode.weights, mode.jitter
