@@ -173,6 +173,13 @@ def test_a_bad_file_is_told_by_file_line_and_column(train, content, message):
         train(content, names=names)
 
 
+def test_an_error_about_no_single_column_says_what_it_is_about(write):
+    table = read_file(write(GOOD))
+    for given, words in (({"censored": ["full", "full"]}, "flag"), ({"capacity": {"b": 1}}, "capac")):
+        with pytest.raises(DataError, match=rf"table\.csv, {words}\w*: got"):
+            read_training(table, "a", time="time", **given)
+
+
 def test_a_bad_packed_file_is_told(train):
     packed = gzip.compress(GOOD.encode() * 50)
     middle = len(packed) // 2

@@ -44,7 +44,7 @@ class DataError(ValueError):
     argument : str, optional
         The argument that is wrong, if it is one; the problem then begins with a verb.
     file, line : str, optional
-        The file, and where in it the row stands ("line 4"); they replace noun and row.
+        The file, and where in it the row stands ("line 4"), in place of the row.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class DataError(ValueError):
     def __str__(self) -> str:
         column = "" if self.column is None else quoted(self.column)
         if self.file is not None:
-            parts = [self.file, self.line or "", f"column {column}" if column else ""]
+            parts = [self.file, self.line or "", f"column {column}" if column else self.noun.lower()]
         else:
             row = "" if self.row is None else f"row {self.row}"
             parts = [f"{self.noun} {column}".strip(), row]
