@@ -155,6 +155,17 @@ def test_capacities_of_a_long_table_by_output():
     assert not found.is_right[:, names.index("b")].any()
 
 
+@pytest.mark.parametrize("key", [3184, "3184"])
+def test_outputs_whose_names_are_numbers_have_capacities_by_number_or_text(key):
+    numbered = long(shuffled=False).assign(station=np.repeat([3184, 3186], N))
+    found = read_training(numbered, **LONG, capacity={key: 4.0}).observations
+    full = (wide()["a"] >= 4.0).to_numpy()
+    np.testing.assert_array_equal(found.is_right, np.stack([full, np.zeros(N, bool)], axis=1))
+    columns = wide().rename(columns={"a": 3184, "b": 3186})
+    found = read_training(columns, [3184, 3186], time="time", capacity={key: 4.0}).observations
+    np.testing.assert_array_equal(found.is_right[:, 0], full)
+
+
 @pytest.mark.parametrize(
     ("exposure", "message"),
     [

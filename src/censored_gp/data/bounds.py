@@ -325,7 +325,9 @@ def _by_output(given: Mapping[Any, Any], seen: Seen, noun: str) -> Seen:
     """Return numbers or columns that are given by name of the output (of long tables, by key)."""
     table, default = seen.table, DEFAULT.get(noun, np.nan)
     columns = () if table is None else table.names
-    known = list(seen.names if seen.keys is None else dict.fromkeys(seen.keys))
+    # Labels of a long table may be numbers, which a command line has as text.
+    given = {str(name): each for name, each in given.items()}
+    known = [*map(str, seen.names if seen.keys is None else dict.fromkeys(seen.keys))]
     for name in given:
         if name not in known:
             said = f"got {name!r}, which is not an output. The outputs are {listed(known)}."
@@ -342,7 +344,7 @@ def _by_output(given: Mapping[Any, Any], seen: Seen, noun: str) -> Seen:
                     said, noun, hint="Or name one column, which is that of all outputs."
                 )
         numbers = {key: np.nan if each is None else float(each) for key, each in given.items()}
-        values = np.array([numbers.get(key, default) for key in seen.keys])
+        values = np.array([numbers.get(str(key), default) for key in seen.keys])
         return Seen(values[:, None], seen.names)
     values, labels = np.full(seen.values.shape, default), list(seen.names)
     for name, value in given.items():
