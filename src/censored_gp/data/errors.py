@@ -79,7 +79,8 @@ class DataError(ValueError):
     def __str__(self) -> str:
         column = "" if self.column is None else quoted(self.column)
         if self.file is not None:
-            parts = [self.file, self.line or "", f"column {column}" if column else self.noun.lower()]
+            what = f"column {column}" if column else self.noun.lower()
+            parts = [self.file, self.line or "", what]
         else:
             row = "" if self.row is None else f"row {self.row}"
             parts = [f"{self.noun} {column}".strip(), row]
