@@ -438,6 +438,14 @@ def test_bad_usage_ends_with_exit_code_2(here, run, line, words):
     assert sorted(path.name for path in here.iterdir()) == before
 
 
+def test_rows_that_cannot_be_read_are_refused_before_the_fit(here, run, tmp_path):
+    (tmp_path / "rows.csv").write_text((here / "next_week.csv").read_text() + "2024-06-06\n")
+    line = f"predict {tmp_path}/rows.csv --train bikes.csv --outputs station_1 --time time"
+    result = run(line)
+    assert "got 1 fields" in result.stderr
+    assert "Fitting" not in result.stderr
+
+
 def test_a_model_saved_by_a_command_answers_pandas_users_with_frames(here):
     pd = pytest.importorskip("pandas")
     model = load("bikes.cgp")

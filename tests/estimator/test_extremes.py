@@ -133,6 +133,10 @@ def test_the_same_index_in_another_order_is_refused():
         fit(frame, y)
     with pytest.raises(DataError, match=r"censored.*row 2"):
         fit(frame, Y, censored=y > 2)
+    with pytest.raises(DataError, match=r"censored\['y'\].*row 2"):
+        fit(frame, Y, censored={"y": y > 2})
+    with pytest.raises(DataError, match=r"capacity.*row 2"):
+        fit(frame.assign(y=Y), outputs="y", inputs="x", capacity=y)
     model = fit(frame, y.sort_index())
     with pytest.raises(DataError, match="row 2"):
         model.score(frame, y)

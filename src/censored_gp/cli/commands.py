@@ -141,7 +141,7 @@ def predict(given: Given) -> Iterator[Any]:
     if given.train is None and given.load is None:
         raise bad_option("--load / --train", "give a model file, or a table to fit first.")
     source = fitting.table_file(given.file, given)
-    source.header()  # A file that cannot be read is refused before the fit.
+    source.read(source.header()[:1])  # A file that cannot be read is refused before the fit.
     model = fitting.fitted(Given(**vars(given) | {"file": given.train}), given.file)
     new = fitting.read_new(source, model, given)
     new = new.select(new.names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,10 @@ def same_index(X: Any, **others: Any) -> None:
     This is about series and data frames of pandas: others have no index.
     """
     own: Any = getattr(X, "index", None)
-    for name, other in others.items():
-        index: Any = getattr(other, "index", None)
+    for name, given in others.items():
+        if isinstance(given, Mapping):
+            same_index(X, **{f"{name}[{key!r}]": other for key, other in given.items()})
+        index: Any = getattr(given, "index", None)
         labelled = hasattr(own, "equals") and hasattr(index, "equals")
         if not labelled or len(own) != len(index) or own.equals(index):
             continue

@@ -181,13 +181,13 @@ def read_training(
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
     layout = rows = None
     bounds = {name: given[name] for name in layouts.GIVEN if name in given}
+    validation.same_index(X, y=y, **bounds)
     if outputs is None:
         roles = {name: given[name] for name in given if name not in bounds}
         named = [f"{name}={value!r}" for name, value in roles.items() if value is not None]
         if named:
             raise ValueError(f"`outputs` must name columns of the table, got {', '.join(named)}.")
         table, observations = X, None
-        validation.same_index(X, y=y, **bounds)
     elif y is not None:
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
