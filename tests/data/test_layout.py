@@ -1,5 +1,6 @@
 """Tables in, tables out: what a table says is read, and what it had comes back."""
 
+import dataclasses
 import datetime as dt
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from censored_gp import CensoredGP, load
-from censored_gp.data.layout import columns_used, read_new, read_training, result
+from censored_gp.data.layout import columns_used, read_new, read_training, read_truth, result
 from censored_gp.data.tables import Table, build, read_table
 from censored_gp.kernels import RBF
 
@@ -181,6 +182,16 @@ def test_an_exposure_that_is_no_share_is_told_as_it_was_given(exposure, message)
     table = wide().assign(minutes=30.0 * (np.arange(N) == 3))
     with pytest.raises(ValueError, match=f"Exposure {message}"):
         read_training(table, **WIDE, exposure=exposure)
+
+
+def test_a_new_table_need_not_have_every_output():
+    table, capacity = long(shuffled=False), {"a": 4.0, "b": 3.0}
+    layout = read_training(table, **LONG, capacity=capacity).layout
+    found = read_truth(table[:N], layout).is_right
+    np.testing.assert_array_equal(found[:, 0], table["n"][:N] >= 4.0)
+    assert not found[:, 1].any()
+    with pytest.raises(ValueError, match="'c', which is not an output"):
+        read_truth(table[:N], dataclasses.replace(layout, capacity={"c": 4.0}))
 
 
 def test_bounds_need_no_column_of_values():

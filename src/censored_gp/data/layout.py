@@ -224,7 +224,13 @@ def read_truth(data: Any, layout: Layout) -> Observations:
     with located(table):
         if not layout.long:
             return _read_cells(table, layout.outputs, given)
-        cells = _read_cells(table, (layout.value,), given, table.labels(layout.by))
+        labels = table.labels(layout.by)
+        # A new table need not have rows of every output.
+        absent = set(map(str, layout.outputs)) - set(map(str, labels))
+        for name, each in given.items():
+            if isinstance(each, Mapping):
+                given[name] = {key: one for key, one in each.items() if str(key) not in absent}
+        cells = _read_cells(table, (layout.value,), given, labels)
         where = (np.arange(len(table)), _known_labels(table, layout))
         return _pivot(cells, (len(table), len(layout.outputs)), where, layout.outputs)
 
