@@ -470,7 +470,7 @@ def _fallback(work: Work, model: Any, table: Table) -> dict[str, Any]:
     made["imputed"] = _cells(data, cells, filled[cells], unknown, unknown)
     lost = (filled - known.recorded)[known.falls_short]
     for name, by in (("lost_demand", "output"), ("total", None)):
-        figures = summarise(known, lost[None], group_cells(data, by), work.probability)
+        figures = summarise(known, [lost[None]], group_cells(data, by), work.probability)
         figures |= {n: v * np.nan for n, v in figures.items() if n.endswith(("_low", "_high"))}
         made[name] = data.table(figures)
     made["total"] = made["total"].to_pylist()[0]

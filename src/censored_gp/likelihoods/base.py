@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import ndtri
 from jaxtyping import Array, Float
 
 from censored_gp.likelihoods.links import LINKS, Link, as_link
@@ -341,8 +342,19 @@ class Likelihood(eqx.Module):
         log_u, log_rest, *each = jnp.broadcast_arrays(log_u, log_rest, *theta)
         # The search begins at the mean, unless that is itself made of quantiles.
         start = self.mean(*each) if type(self).mean is not Likelihood.mean else None
+        leap = None
+        if self.support.discrete and type(self).variance is not Likelihood.variance:
+            # By Cornish and Fisher, with the skewness of a negative binomial: as a rule it is off
+            # by one at most.
+            mean, variance = self.mean(*each), self.variance(*each)
+            z = ndtri(jnp.exp(jnp.minimum(log_u, log_rest))) * jnp.where(
+                log_u < log_rest, 1.0, -1.0
+            )
+            skew = (z * z - 1.0) * (2.0 * variance / mean - 1.0) / 6.0
+            near = mean + z * jnp.sqrt(variance) + skew + 0.5
+            start, leap = jnp.where(jnp.isfinite(near), near, mean), jnp.zeros_like(near)
         curves = (lambda y: self.log_tails(y, *each), lambda y: self.log_density(y, *each))
-        return invert(*curves, log_u, log_rest, self.support, start)
+        return invert(*curves, log_u, log_rest, self.support, start, leap)
 
     def _invert_within(
         self, log_u: Array, log_rest: Array, lower: Any, upper: Any, *theta: Any

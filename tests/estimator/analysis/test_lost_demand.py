@@ -32,7 +32,7 @@ def groups(by, training=TRAINING):
 def lost(by, draws=None, probability=0.9):
     cells = int(KNOWN.is_right.sum())
     drawn = np.arange(1.0, cells + 1) + np.zeros((4, 1)) if draws is None else draws
-    return demand.summarise(KNOWN, drawn, groups(by), probability)
+    return demand.summarise(KNOWN, [drawn[:1], drawn[1:]], groups(by), probability)
 
 
 def test_the_parts_of_a_total_add_up_to_it():
@@ -79,7 +79,7 @@ def test_the_interval_of_a_sum_is_that_of_joint_draws():
 def test_nothing_censored_nothing_lost():
     known = Observations.exact([[0.0], [0.0]])
     single = groups(None, read_training(CensoredGP(), [[0.0], [1.0]], known))
-    found = demand.summarise(known, np.zeros((1, 0)), single)
+    found = demand.summarise(known, [np.zeros((1, 0))], single)
     assert found["lost"][0] == found["share"][0] == found["demand"][0] == 0
 
 

@@ -139,7 +139,7 @@ def diagnose(model: Any, folds: int = 5, seed: Any = None) -> Diagnosis:
         lost = np.where(short, readings[method] - known.recorded, 0.0)
         if method == THIS and model.substitution_ is not None:
             # Here it is no sum of single cells.
-            lost[short] = draw_lost(model, 200, 0)[0].mean(axis=0)
+            lost[short] = np.concatenate(list(draw_lost(model, 200, 0)[0])).mean(axis=0)
         off = np.where(judged, estimate - truth, 0.0)
         for output, d in names:
             cells, size = int(judged[:, d].sum()), np.abs(truth[:, d]).sum()

@@ -52,8 +52,11 @@ class Groups(NamedTuple):
     count: int
 
 
-# Draws of what was lost of each cell that falls short, and what moved of each cell's demand.
-Lost = tuple[Float[np.ndarray, "S R"], Float[np.ndarray, "#N #D"]]
+# Draws of what was lost of each cell that falls short, in parts, and what moved of each cell's
+# demand.
+Lost = tuple[Iterable[Float[np.ndarray, "S R"]], Float[np.ndarray, "#N #D"]]
+# At most so many numbers are kept.
+MOST_KEPT = 2**25
 
 # The last draws of each model, after the posterior, number and seed that they belong to.
 #
@@ -76,13 +79,13 @@ def lost_demand(model: Any, by: Any, probability: float, samples: int, seed: Any
 
 
 def draw_lost(model: Any, samples: int, seed: Any) -> Lost:
-    """Draw the lost demand of each cell that falls short, in the order of rows; cache the draws.
+    """Draw the lost demand of each cell that falls short, in the order of rows, part by part.
 
-    If the seed is a generator, draws differ every time and are not cached. With substitution, also
-    return how much more of each cell was wanted than is recorded of it or lost: on the average, and
-    less than nothing where others came.
+    A few draws are kept for the next question, unless the seed is a generator, whose draws differ
+    every time. With substitution, also return how much more of each cell was wanted than is
+    recorded of it or lost: on the average, and less than nothing where others came.
     """
-    none: Lost = np.zeros((1, 0)), np.zeros((1, 1))
+    none: Lost = [np.zeros((1, 0))], np.zeros((1, 1))
     posterior, count, by_seed, lost = LATEST.get(model, (None, 0, 0, none))
     if posterior is model.posterior_ and (count, by_seed) == (samples, seed):
         return lost
@@ -90,11 +93,11 @@ def draw_lost(model: Any, samples: int, seed: Any) -> Lost:
     if not rows.any():
         return none
     short, recorded = known.falls_short[rows], known.recorded[known.falls_short]
+    parts: Iterable[Float[np.ndarray, "S R"]]
     if model.substitution_ is None:
-        parts = model.imputation(rows).sample_in_chunks(samples, seed)
+        drawn, moved = model.imputation(rows).sample_in_chunks(samples, seed), none[1]
         # Computing is in other units, so that a draw at its bound can come out a hair below it.
-        draws = np.concatenate([np.maximum(part[:, short] - recorded, 0.0) for part in parts])
-        lost = draws, none[1]
+        parts = (np.maximum(part[:, short] - recorded, 0.0) for part in drawn)
     else:
         records = Records.of(known).rows(rows)
         random, shares, units = np.random.default_rng(seed), model.substitution_, model.units_
@@ -110,20 +113,20 @@ def draw_lost(model: Any, samples: int, seed: Any) -> Lost:
             beside = np.where(records.full | records.below, own - records.value - each, 0.0)
             moved[rows] += beside.sum(axis=0) / samples
             parts.append(each[:, short])
-        lost = np.concatenate(parts), moved
-    if isinstance(seed, int):
-        LATEST[model] = model.posterior_, samples, seed, lost
-    return lost
+    if isinstance(seed, int) and samples * len(recorded) <= MOST_KEPT:
+        parts = list(parts)
+        LATEST[model] = model.posterior_, samples, seed, (parts, moved)
+    return parts, moved
 
 
 def summarise(
     known: Observations,
-    lost: Float[np.ndarray, "S R"],
+    lost: Iterable[Float[np.ndarray, "S R"]],
     groups: Groups,
     probability: float = 0.9,
     moved: Float[np.ndarray, "#N #D"] | float = 0.0,
 ) -> dict[str, Any]:
-    """Return observed and lost demand of each group, with intervals, from joint draws.
+    """Return observed and lost demand of each group, with intervals, from joint draws in parts.
 
     With substitution, demand that was served by another output is that of the output it was `moved`
     from. Missing and left-censored cells, of which no value was recorded, are left out.
@@ -135,7 +138,8 @@ def summarise(
     counted = known.is_exact | known.falls_short
     cells = groups.code[known.falls_short]
     which = np.ones(len(cells)), (np.arange(len(cells)), cells)
-    total = lost @ csr_array(which, shape=(len(cells), groups.count))
+    by_group = csr_array(which, shape=(len(cells), groups.count))
+    total = np.concatenate([part @ by_group for part in lost])
     observed = sums(np.where(counted, known.recorded, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(total / (observed + total), nan=0.0)
