@@ -16,7 +16,7 @@ from censored_gp.inference.model_search import Growth
 from censored_gp.inference.natural import NaturalSettings, Optimizer
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
-from censored_gp.kernels import RBF, Linear, White
+from censored_gp.kernels import RBF, Linear, Periodic, White
 from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.model.compilation import float64
 from censored_gp.model.model import Design
@@ -249,6 +249,22 @@ def test_a_count_far_above_the_others_is_reached():
         posterior, report = natural.fit(task, NaturalSettings(learn=learn))
         assert report.status == "converged"
         assert latent(posterior, x)[0]["mean"][17] == pytest.approx(np.log(1e5), abs=0.1)
+
+
+def test_site_steps_raise_the_bound_where_full_ones_go_far_beyond_a_count():
+    """All rows share the functions that meet a count of 5000 among ones."""
+    x = np.arange(480.0)[:, None]
+    rate = np.exp(1.5 * np.sin(x * 2 * np.pi / 24) - 1)
+    y = np.random.default_rng(0).poisson(rate).astype(float)
+    y[200] = 5000.0
+    design = Design((Poisson(),), {"mean": (Periodic(24.0, 0.65), RBF(60.0))})
+    task = Task(starting_model(design, y), small.observe(y, 0.0), x)
+    problem, free = task.problem(task.model), small.free_parameters(task)
+    run = Optimizer(problem, HELD, 1e-9)
+    state = run.evaluate(free, natural.starting_sites(free, problem))
+    for _ in range(4):
+        before, state = state, run.site_step(state)
+        assert state.value > before.value
 
 
 def test_a_bound_that_the_sites_alone_raise_is_not_calm(monkeypatch):

@@ -262,7 +262,7 @@ class Optimizer:
         self.centre = centre
         self.damping, self.age = LEAST_DAMPING, 0
         self.information: Information = []
-        self.rho, self.calm, self.refused, self.overshot = 1.0, 0, 0, False
+        self.rho, self.calm, self.refused = 1.0, 0, 0
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
@@ -318,17 +318,20 @@ class Optimizer:
         return best, "out of iterations"
 
     def site_step(self, state: State) -> State:
-        """Move the sites alone; return the old state where they overshot, but for the first time.
+        """Move the sites alone, by a shorter step where they overshoot.
 
-        Sites of a count far above the others overshoot once, whatever the step: from there on full
-        steps rise, by one in the logarithm.
+        Those of a count far above all others overshoot whatever the step. From where the first one
+        leads further ones rise, by one in the logarithm.
         """
-        new = self.evaluate(state.free, self._next_sites(state))
-        if new.value < state.value - LEAST_SLACK and self.rho > LEAST_SITE_STEP:
-            if self.overshot:
-                self._shorten()
-                return state
-            self.overshot = True
+        first = new = self.evaluate(state.free, self._next_sites(state))
+        rho, least = self.rho, state.value - LEAST_SLACK
+        # One step may be shorter than those to follow.
+        while new.value < least and rho > 1e-3:
+            rho, self.calm = rho / 2, 0
+            new = self.evaluate(state.free, mix_sites(state.sites, state.evaluation.target, rho))
+        self.rho = max(rho, LEAST_SITE_STEP)
+        if new.value < least and np.isfinite(first.value):
+            new, self.rho = first, 1.0
         self.rho = min(1.0, SITE_RECOVERY * self.rho)
         self._settle(new.value - state.value)
         return new
@@ -352,7 +355,7 @@ class Optimizer:
             alone = self.evaluate(state.free, new.sites)
             risen = alone.value - state.value
             if risen < -LEAST_SLACK:
-                self._shorten()
+                self.rho, self.calm = max(self.rho / 2, LEAST_SITE_STEP), 0
                 return state
             state = alone if risen > 0.0 else state
         self.damping = damping_after(self.damping, step.promised, gain)
@@ -375,10 +378,6 @@ class Optimizer:
         """Return the sites after a damped natural-gradient step."""
         self.site_steps += 1
         return mix_sites(state.sites, state.evaluation.target, self.rho)
-
-    def _shorten(self) -> None:
-        """Halve the steps of the sites."""
-        self.rho, self.calm = max(self.rho / 2, LEAST_SITE_STEP), 0
 
     def _settle(self, change: float, factor: float = 1.0) -> None:
         """Count how many iterations in a row changed next to nothing."""
