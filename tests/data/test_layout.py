@@ -348,6 +348,14 @@ def test_a_new_long_table_may_ask_for_all_outputs_or_for_some():
         read_new(long().assign(station="z"), layout)
 
 
+@pytest.mark.parametrize("trained", [int, str])
+def test_outputs_named_by_numbers_are_the_same_in_text(trained):
+    table = long().assign(station=long()["station"].map({"a": 3195, "b": 3199}))
+    layout = read_training(table.astype({"station": trained}), **LONG).layout
+    (_, numbers), (_, texts) = (read_new(table.astype({"station": k}), layout) for k in (int, str))
+    np.testing.assert_array_equal(numbers.output, texts.output)
+
+
 @EVERY_MAKE
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_keys_come_back_from_bytes(make, zone):

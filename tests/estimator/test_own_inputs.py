@@ -1,9 +1,14 @@
 """Inputs that are one output's own, in long and wide tables and in arrays; and holidays."""
 
+import csv
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from censored_gp import MOCGP, load
+from censored_gp.cli import app
+from censored_gp.cli.output import write
 
 ROWS = 40
 RNG = np.random.default_rng(3)
@@ -55,6 +60,55 @@ def test_saved_models_keep_them(wide, tmp_path):
         np.testing.assert_array_equal(again.predict(WIDE)[name], wide.predict(WIDE)[name])
 
 
+DAYS = np.datetime64("2024-03-01") + np.arange(ROWS)
+DATED = LONG | {"hour": np.repeat(DAYS, 2), "shop": np.tile([7, 8], ROWS)}
+AHEAD = {"hour": np.repeat(DAYS[-1] + [1, 2], 2), "shop": [7, 8, 8, 7], "price": [-1.0, 0, 1, 2]}
+
+
+@pytest.fixture(scope="module")
+def dated():
+    return new_model().fit(DATED, outputs="sold", by="shop", time="hour", own_inputs="price")
+
+
+def test_forecasts_of_long_tables_take_them_of_each_output(dated):
+    found, at_rows = dated.forecast(2, inputs=AHEAD), dated.predict(AHEAD)["sold"]
+    np.testing.assert_allclose(found["sold"], np.asarray(at_rows)[[0, 1, 3, 2]])
+    alone = {"hour": DAYS[-1] + [1, 2], "price": np.array([1.0, -1.0])}
+    at_rows = dated.predict(alone)["sold"]
+    np.testing.assert_allclose(dated.forecast(2, inputs=alone)["sold"], at_rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({n: column[:3] for n, column in AHEAD.items()}, "must have rows of all.*none of '7'"),
+        ({"price": [1.0, 2.0, 3.0, np.nan]}, "'price', row 3.*no value"),
+        ({n: [*column, column[-1]] for n, column in AHEAD.items()} | {"price": range(5)}, "row 4"),
+    ],
+)
+def test_own_inputs_ahead_that_do_not_fit_are_refused(dated, change, words):
+    with pytest.raises(ValueError, match=words):
+        dated.forecast(2, inputs=AHEAD | change)
+
+
+def test_commands_take_them_and_holidays_from_the_columns_of_a_table(tmp_path, monkeypatch):
+    pytest.importorskip("holidays")
+    monkeypatch.chdir(tmp_path)
+    model = new_model().fit(
+        DATED, outputs="sold", by="shop", time="hour", own_inputs="price", holidays="DK"
+    )
+    model.save("shops.cgp")
+    write(AHEAD, "ahead.csv")
+    for command in ("predict ahead.csv", "forecast --periods 2 --future ahead.csv"):
+        result = CliRunner().invoke(app, [*command.split(), "--load", "shops.cgp"])
+        assert result.exit_code == 0, result.output
+        found = sorted(float(row["sold"]) for row in csv.DictReader(result.stdout.splitlines()))
+        np.testing.assert_allclose(found, np.sort(model.predict(AHEAD)["sold"]))
+    for more in ([], ["--future", "ahead.csv"]):
+        result = CliRunner().invoke(app, ["required-supply", "--load", "shops.cgp", *more])
+        assert result.exit_code == 0, result.output
+
+
 @pytest.mark.parametrize("given", [["price a"], {"a": "price a"}, {"a": "x", "b": ["y", "z"]}])
 def test_every_output_has_as_many(given):
     with pytest.raises(ValueError, match="as many columns for each"):
@@ -80,3 +134,6 @@ def test_holidays_are_an_input_of_fits_and_forecasts():
         new_model().fit(table, outputs="sold", time="day", holidays="Atlantis")
     with pytest.raises(ValueError, match="needs a time column"):
         new_model().fit(WIDE, outputs="a", time="hour", holidays="DK")
+    given = table | {"holiday": closed}
+    with pytest.raises(ValueError, match="'holiday', which a column has"):
+        new_model().fit(given, outputs="sold", time="day", inputs="holiday", holidays="DK")

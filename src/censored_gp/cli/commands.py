@@ -234,6 +234,7 @@ def forecast(given: Given) -> Any:
     The steps are those of the table: hours, days, or whatever its usual spacing is.
     """
     from censored_gp.cli import fitting
+    from censored_gp.data.errors import DataError
 
     if (given.periods is None) == (given.until is None):
         raise bad_option("--periods / --until", "give one of the two.")
@@ -241,7 +242,12 @@ def forecast(given: Given) -> Any:
     if given.future is not None:
         source = fitting.table_file(given.future, given)
         known = fitting.read_new(source, model, given, partial=True)
-    return model.forecast(given.periods, given.until, known, given.probability)
+    try:
+        return model.forecast(given.periods, given.until, known, given.probability)
+    except DataError as error:
+        if error.argument == "inputs":
+            raise bad_option("--future", error.problem) from error
+        raise
 
 
 @command(

@@ -162,11 +162,15 @@ def read_new(source: File, model: CensoredGP, given: Given, partial: bool = Fals
     time, by = (layout.time, layout.by) if layout is not None else (None, None)
     if layout is None and any(columns.is_time):
         time = columns.names[columns.is_time.index(True)]
+    if layout is not None:
+        # Not those that are made of them: of holidays, and of each output of a long table.
+        own = layout.own_inputs if layout.long else sum(layout.own_inputs, ())
+        wanted = [*layout.columns, *own]
     if partial:
         # What selects rows of the past need not be known of the future.
         where = where if all(name in names for name, _ in where) else []
         wanted = [name for name in wanted if name == time or name in names]
-    elif by in names:
+    if by in names:
         wanted.append(str(by))
     table = source.read(wanted, where)
     with located(table):

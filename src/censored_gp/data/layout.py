@@ -8,9 +8,8 @@ backend, its index, its time zone, the order of its rows) comes back in every re
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,14 @@ from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.files import open_table
 from censored_gp.data.inputs import Columns
 from censored_gp.data.observations import Observations
-from censored_gp.data.tables import Table, aware_times, from_arrow, to_arrow
+from censored_gp.data.tables import (
+    Table,
+    aware_times,
+    from_arrow,
+    is_table,
+    read_table,
+    to_arrow,
+)
 from censored_gp.data.time import is_holiday, occurrence, to_utc
 
 Whole = Int[np.ndarray, " K"]
@@ -160,7 +166,7 @@ def read_training(
     table = open_table(data)
     names, others = (_as_names(given) for given in (outputs, inputs))
     time, by = (None if name is None else str(name) for name in (time, by))
-    _check_roles(table, names, others, time, by)
+    _check_roles(table, names, others, time, by, holidays)
     numbers = {"capacity": len(names), "exposure": len(names)}
     bounds = {name: lasting(each, numbers.get(name, 0)) for name, each in given.items()}
     if any(bounds[name] is None for name, each in given.items() if each is not None):
@@ -173,14 +179,14 @@ def read_training(
         layout = Layout(names, time, others, backend=table.backend, holidays=holidays, **bounds)
         if own_inputs is not None:
             own = _as_names(own_inputs) if by is not None else own_of_each(own_inputs, names)
-            layout = dataclasses.replace(layout, own_inputs=own)
+            layout = replace(layout, own_inputs=own)
         if by is None:
             seen = _read_cells(table, names, given)
             rows = _rows(table, layout, np.arange(len(table)))
             return Training(layout, rows, _inputs(table, layout), seen)
         labels = table.labels(by)
         distinct = tuple(dict.fromkeys(labels))
-        layout = dataclasses.replace(layout, outputs=distinct, by=by, value=names[0])
+        layout = replace(layout, outputs=distinct, by=by, value=names[0])
         cells, output = _read_cells(table, names, given, labels), _known_labels(table, layout)
         every = _inputs(table, layout)
         first, row = _rows_of_long(every, output, layout)
@@ -210,11 +216,54 @@ def read_new(data: Any, layout: Layout) -> tuple[Table, Rows]:
         for place, names in enumerate(zip(*layout.own_columns, strict=True)):
             # Without the column `by`, what a row says is said of every output.
             for name in names:
-                inputs = inputs.with_column(name, table.numbers(layout.own_inputs[place], "Input"))
+                source = name if table.has(name) else layout.own_inputs[place]
+                inputs = inputs.with_column(name, table.numbers(source, "Input"))
     repeated = np.repeat(each, len(layout.outputs))
     labels = np.array(layout.outputs * len(table))
     long = _rows(table, layout, each).index.take(repeated).with_column(layout.by, labels)
     return inputs, Rows(long, repeated, np.tile(np.arange(len(layout.outputs)), len(table)))
+
+
+def with_own_ahead(data: Any, layout: Layout | None) -> Any:
+    """Return a table of times ahead with the columns that are one output's alone.
+
+    Of a long table with the column `by` there must be a row for each output at each of its times.
+    """
+    if layout is None or not layout.long or not is_table(data):
+        return data
+    table, spread = read_table(data), {}
+    pairs = zip(layout.own_inputs, zip(*layout.own_columns, strict=True), strict=True)
+    given = [(name, columns) for name, columns in pairs if table.has(name)]
+    if not given:
+        return data
+    if not table.has(layout.by):
+        # What a row says is said of every output.
+        spread = {c: table.numbers(name, "Input") for name, columns in given for c in columns}
+    elif not table.has(layout.time):
+        said = f"must have the column of times {layout.time!r}, as it has {layout.by!r}."
+        raise DataError(said, argument="inputs")
+    else:
+        times = _inputs(table, replace(layout, inputs=(), own_inputs=(), holidays=None))
+        row, output = _codes(times, str(layout.time)), _known_labels(table, layout)
+        first = np.full((row.max(initial=-1) + 1, len(layout.outputs)), -1)
+        cells, place = np.unique(row * len(layout.outputs) + output, return_index=True)
+        first.flat[cells] = place
+        if np.any(absent := first < 0):
+            at, d = np.argwhere(absent)[0].tolist()
+            time = times.array(layout.time, "Time")[int(np.flatnonzero(row == at)[0])]
+            said = f"must have rows of all outputs {listed(layout.outputs)} at each of its times, "
+            said += f"got none of {str(layout.outputs[d])!r} at {time}."
+            raise DataError(said, argument="inputs")
+        for name, columns in given:
+            values = table.numbers(name, "Input")
+            other = values != values[first[row, output]]
+            said = "got {:g}, but another value in an earlier row of the same time and output."
+            refuse(~np.isfinite(values), name, "Input", "got no value. Fill in the value.")
+            refuse(other, name, "Input", said, values)
+            spread |= {c: values[first[row, d]] for d, c in enumerate(columns)}
+    for name, values in spread.items():
+        table = table.with_column(name, values)
+    return table
 
 
 def read_truth(data: Any, layout: Layout) -> Observations:
@@ -330,7 +379,12 @@ def _as_names(given: Any) -> tuple[str, ...]:
 
 
 def _check_roles(
-    table: Table, outputs: tuple[str, ...], inputs: tuple[str, ...], time: Any, by: Any
+    table: Table,
+    outputs: tuple[str, ...],
+    inputs: tuple[str, ...],
+    time: Any,
+    by: Any,
+    holidays: Any,
 ) -> None:
     """Refuse columns that are named twice or for two purposes, and tables without rows."""
     if not outputs or (time is None and not inputs):
@@ -344,6 +398,11 @@ def _check_roles(
     twice = sorted({name for name in used if used.count(name) > 1})
     if twice:
         raise DataError(f"got {listed(twice)} named more than once, for two purposes.", "Columns")
+    if holidays and HOLIDAY in used:
+        said = (
+            f"makes an input of the name {HOLIDAY!r}, which a column has. Leave out one of the two."
+        )
+        raise DataError(said, argument="holidays")
     if not len(table):
         raise DataError("got no rows. There must be at least one.", "Table")
 
@@ -444,9 +503,13 @@ def _pivot(
 
 
 def _known_labels(table: Table, layout: Layout) -> Whole:
-    """Return the output that each row of a long table is about."""
-    place, labels = {label: d for d, label in enumerate(layout.outputs)}, table.labels(layout.by)
-    known = np.array([place.get(label, -1) for label in labels], dtype=int)
+    """Return the output that each row of a long table is about.
+
+    A number is the same in text, as a CSV file has no types.
+    """
+    place = {each: d for d, label in enumerate(layout.outputs) for each in (str(label), label)}
+    labels = table.labels(layout.by)
+    known = np.array([place.get(n, place.get(str(n), -1)) for n in labels], dtype=int)
     hint = f"The outputs of the training data are {listed(layout.outputs)}."
     refuse(known < 0, str(layout.by), "Column", "got {!r}.", labels, hint=hint)
     return known

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from censored_gp.data import time as clock
 from censored_gp.data.errors import DataError, listed, refuse
 from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_kind
-from censored_gp.data.layout import HOLIDAY, located
+from censored_gp.data.layout import HOLIDAY, located, with_own_ahead
 from censored_gp.data.tables import Table, is_table, read_table, with_intervals
 from censored_gp.data.time import DAY, Times, weekday
 from censored_gp.estimator.settings import check_probability, seed_of
@@ -47,7 +47,8 @@ def forecast(
     past = columns.values(name, training.inputs)
     wall, instants = clock.times_ahead(past, periods, until, columns.zones[c])
     with located(inputs):
-        matrix = known_inputs(inputs, columns, name, wall, instants)
+        known = with_own_ahead(inputs, layout)
+        matrix = known_inputs(known, columns, name, wall, instants)
     for column, origin in enumerate(columns.origin):
         if isinstance(origin, np.datetime64):
             matrix[:, column] = hours_since(wall, origin)
