@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -34,7 +34,6 @@ from censored_gp.likelihoods.support import JUST
 from censored_gp.model.compilation import AnyArray, float64, slices
 from censored_gp.model.model import Latent, Units
 from censored_gp.prediction.mixture import (
-    Bounds,
     Gamma,
     Mixture,
     Nodes,
@@ -55,6 +54,25 @@ MOST_ROWS = 4096
 MOST_KEPT = 2**23
 # At most this many cells are drawn jointly at once, which bounds the memory.
 MOST_DRAWN = 5_000_000
+
+
+class Transform(NamedTuple):
+    """Maps draws of a latent value under q to draws of its cell's reweighted mixture.
+
+    q is Gaussian, but a latent value given a bound of its own cell is not. A draw is replaced by
+    the quantile, at its own level under q, of the reweighted nodes. The copula stays.
+    """
+
+    centre: Float[np.ndarray, "K"]
+    spread: Float[np.ndarray, "K"]
+    levels: Float[np.ndarray, "S K"]
+    nodes: Float[np.ndarray, "S K"]
+
+    def of(self, drawn: Float[np.ndarray, "R K"]) -> Float[np.ndarray, "R K"]:
+        """Return the quantiles of draws, the levels of which are those of standard normals."""
+        normal = (drawn - self.centre) / self.spread
+        curves = zip(normal.T, self.levels.T, self.nodes.T, strict=True)
+        return np.stack([np.interp(*each) for each in curves], axis=1)
 
 
 class Prediction:
@@ -94,6 +112,7 @@ class Prediction:
             self._bounds = bounds.lower, upper
         self._nodes: Any = None
         self._levels: dict[tuple[str, float], Cells] = {}
+        self._transforms: dict[int, Transform] = {}
 
     def of_outputs(self, places: Sequence[int]) -> Prediction:
         """Return the same for some of the outputs: queries of it cost that much less.
@@ -328,31 +347,27 @@ class Prediction:
         drawn = np.empty((count, *self.shape))
         if self._bounds:
             drawn[:] = self._bounds[0]
-        for family, cells, exposure in self._by_family(everything, ~self._exact):
+        for k, (family, cells, exposure) in enumerate(self._by_family(everything, ~self._exact)):
             key, own = jax.random.split(key)
             if cells[0].size:
                 gamma = self._gamma(latent, family, cells)
                 bounds = tuple(b[cells] for b in self._bounds)
-                if self._has_cavity(family):
-                    gamma = self._match_marginals(family, cells, bounds, gamma)
+                bounded = np.any(np.isfinite(bounds), axis=0)
+                if self._has_cavity(family) and bounded.any():
+                    if k not in self._transforms:
+                        some = cells[0][bounded], cells[1][bounded]
+                        self._transforms[k] = self._transform(family, some)
+                    mean = [parameter.role for parameter in family.parameters].index("mean")
+                    gamma[mean][:, bounded] = self._transforms[k].of(gamma[mean][:, bounded])
                 nodes = Nodes(family, gamma, np.ones((1, 1)), bounds, exposure)
                 drawn[:, cells[0], cells[1]] = draw(nodes, own)
         self._warn_of_nan(drawn)
         return self._units.shift + self._units.scale * drawn
 
-    def _match_marginals(
-        self, family: Likelihood, cells: Index, bounds: Bounds, gamma: Gamma
-    ) -> Gamma:
-        """Push each draw through the quantile transform of its cell's reweighted mixture.
-
-        q is Gaussian, but a latent value given a bound of its own cell is not. A draw is replaced
-        by the quantile, at its own level under q, of the reweighted nodes. The copula stays.
-        """
-        bounded = np.any(np.isfinite(bounds), axis=0)
-        if not bounded.any():
-            return gamma
+    def _transform(self, family: Likelihood, cells: Index) -> Transform:
+        """Return the quantile transforms of the latent means of bounded cells."""
         wanted = np.zeros(self.shape, dtype=bool)
-        wanted[cells[0][bounded], cells[1][bounded]] = True
+        wanted[cells] = True
         mean = [parameter.role for parameter in family.parameters].index("mean")
         parts = [
             (nodes.gamma[mean], nodes.weights)
@@ -364,12 +379,8 @@ class Prediction:
         nodes, weights = (np.take_along_axis(a, order, axis=0) for a in (nodes, weights))
         levels = ndtri(np.clip(np.cumsum(weights, axis=0) - 0.5 * weights, 1e-15, 1 - 1e-15))
         latent = ({role: v[None] for role, v in part.items()} for part in self.latent())
-        centre, spread = (self._gamma(p, family, cells)[mean][0, bounded] for p in latent)
-        normal = (gamma[mean][:, bounded] - centre) / spread
-        matched = gamma[mean].copy()
-        curves = zip(normal.T, levels.T, nodes.T, strict=True)
-        matched[:, bounded] = np.stack([np.interp(*each) for each in curves], axis=1)
-        return *gamma[:mean], matched, *gamma[mean + 1 :]
+        centre, spread = (self._gamma(part, family, cells)[mean][0] for part in latent)
+        return Transform(centre, spread, levels, nodes)
 
     @float64()
     def _evaluate(
