@@ -35,7 +35,7 @@ import numpy as np
 from jaxtyping import Float, Int, PyTree
 
 from censored_gp.inference.elbo import Evaluation, Roles
-from censored_gp.inference.lookup import MOST_BY_OUTPUT, Block, Features
+from censored_gp.inference.lookup import MOST_BY_OUTPUT, Features, OutputBlock
 from censored_gp.model.lmc import LMC
 
 Vector = Float[np.ndarray, "P"]
@@ -117,7 +117,7 @@ def to_dense(information: Information, count: int) -> Matrix:
     return total
 
 
-def _of_few(block: Block, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
+def _of_few(block: OutputBlock, place: LMC) -> tuple[Int[np.ndarray, "K"], Matrix]:
     """Return the information of a block of few outputs.
 
     It is that of the coefficients c_{d,l,q,r} of output d, in rank r, of the features of kernel q
@@ -188,7 +188,9 @@ def _sums(
     return (flat[0] @ flat[1].T).reshape(shape)
 
 
-def _of_long(block: Block, q: int, place: LMC, many: bool) -> tuple[Int[np.ndarray, "K"], Matrix]:
+def _of_long(
+    block: OutputBlock, q: int, place: LMC, many: bool
+) -> tuple[Int[np.ndarray, "K"], Matrix]:
     """Return the information of the long series' kernel, and of its coefficients of few outputs."""
     features: Any = block.features[q]
     a, precision = block.mixing[q], block.sum_precision / features.crossed
@@ -222,7 +224,7 @@ def _of_long(block: Block, q: int, place: LMC, many: bool) -> tuple[Int[np.ndarr
 
 
 def _turn(
-    block: Block, dense: list[int], place: LMC, index: Int[np.ndarray, "K"], width: int
+    block: OutputBlock, dense: list[int], place: LMC, index: Int[np.ndarray, "K"], width: int
 ) -> Float[np.ndarray, "D C K"]:
     """Return the derivative of the coefficients c_{d,l,q,r} in the hyper-parameters."""
     outputs, kernels, rank = len(block.mean), len(dense), block.rank
@@ -254,7 +256,7 @@ def _spread_shared(kernels: list[Features], total: Matrix) -> None:
             total[own, own] = curvature
 
 
-def _of_many(block: Block, place: LMC) -> Information:
+def _of_many(block: OutputBlock, place: LMC) -> Information:
     """Return the information of a block of many outputs: of its kernels, and of each output."""
     found: Information = [(to_vector(place.kernels).astype(int), _of_kernels(block))]
     for d in range(len(block.mean)):
@@ -276,7 +278,7 @@ def _of_many(block: Block, place: LMC) -> Information:
     return found
 
 
-def _of_kernels(block: Block) -> Matrix:
+def _of_kernels(block: OutputBlock) -> Matrix:
     """Return the information of the hyper-parameters of kernels that many outputs share.
 
     For hyper-parameters i of kernel q and j of kernel p it is tr(A_i A_j) + tr(B_ij (I - C)), with

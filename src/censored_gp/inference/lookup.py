@@ -235,7 +235,7 @@ class LocalFeatures(Features):
         ]
 
 
-class Pair:
+class KernelPair:
     """What two kernels q <= p of a block have in common: tables of summed precisions.
 
     Attributes
@@ -248,7 +248,7 @@ class Pair:
         T of each channel: a diagonal, a matrix, or a sparse matrix.
     """
 
-    def __init__(self, block: Block, q: int, p: int) -> None:
+    def __init__(self, block: OutputBlock, q: int, p: int) -> None:
         # No reference to the block: tables are freed as soon as it is.
         self.q, self.p, self.diagonal = q, p, q == p
         self.index = block.index[q], block.index[p]
@@ -365,10 +365,10 @@ class Pair:
         return found if self.products is None else found @ self.products.T
 
 
-class BorderPair(Pair):
+class BorderPair(KernelPair):
     """A dense kernel q and the local features of p."""
 
-    def __init__(self, block: Block, q: int, p: int) -> None:
+    def __init__(self, block: OutputBlock, q: int, p: int) -> None:
         super().__init__(block, q, p)
         self.local: Any = block.features[p]
         self.places = np.ix_(block.places[p].ravel() - block.order, block.places[q].ravel())
@@ -420,10 +420,10 @@ class BorderPair(Pair):
         return found
 
 
-class ChainPair(Pair):
+class ChainPair(KernelPair):
     """The local features of a kernel with themselves, by pairs of neighbouring blocks of knots."""
 
-    def __init__(self, block: Block, q: int, p: int) -> None:
+    def __init__(self, block: OutputBlock, q: int, p: int) -> None:
         super().__init__(block, q, p)
         self.local: Any = block.features[q]
 
@@ -473,7 +473,7 @@ class ChainPair(Pair):
                 total[rows] = np.einsum("jm,jm->j", phi @ part, phi)
 
 
-class Block:
+class OutputBlock:
     """One block of a role at given hyper-parameters: tables of its rows, q(v), and derivatives.
 
     Rows come in slices, twice: :meth:`add` their sites, :meth:`solve`, then ask for
@@ -532,7 +532,7 @@ class Block:
         self.by_output = bool(own) or outputs <= max(MOST_BY_OUTPUT, self.rank**2)
         pairs = combinations_with_replacement(sorted(kernels, key=lambda q: q == self.long), 2)
         self.pairs = [
-            (Pair if p != self.long else ChainPair if q == p else BorderPair)(self, q, p)
+            (KernelPair if p != self.long else ChainPair if q == p else BorderPair)(self, q, p)
             for q, p in pairs
         ]
         self.alone = [pair for q in kernels for pair in self.pairs if pair.q == pair.p == q]
@@ -757,7 +757,7 @@ def make_blocks(
     lookups: Sequence[Lookup],
     jitter: float,
     slopes: bool = True,
-) -> list[Block]:
+) -> list[OutputBlock]:
     """Compute the features of a role, given by free hyper-parameters, block by block."""
     found = []
     for b, mean in enumerate(np.asarray(free.mean)):
@@ -771,7 +771,7 @@ def make_blocks(
             else:
                 features.append(Features(kernel, z, at.inputs, jitter, slopes))
         mixing = [np.asarray(a)[b] for a in free.loadings]
-        found.append(Block(features, mixing, mean, lookups, free.own))
+        found.append(OutputBlock(features, mixing, mean, lookups, free.own))
     return found
 
 

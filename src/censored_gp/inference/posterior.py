@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 from scipy.linalg import get_lapack_funcs
 from scipy.sparse import issparse
 
-from censored_gp.inference.lookup import Block, look_up, make_blocks
+from censored_gp.inference.lookup import OutputBlock, look_up, make_blocks
 from censored_gp.inference.sites import Moments, Sites, TrainingSites, Weights
 from censored_gp.kernels.base import Kernel
 from censored_gp.likelihoods.quadrature import grid, shifted_grids
@@ -83,7 +83,7 @@ class Posterior(eqx.Module):
             weights[role] = Weights(np.zeros(identity.shape[:2]), identity)
         return dataclasses.replace(prior, weights=weights)
 
-    def _blocks(self, role: str, inputs: Rows) -> Iterator[Block]:
+    def _blocks(self, role: str, inputs: Rows) -> Iterator[OutputBlock]:
         """Yield features at new inputs, block by block; few BLAS threads work on each."""
         lmc, jitter = to_free(self.model.priors[role]), float(self.jitter)
         lookups = [look_up(kernel, inputs, exactly=True) for kernel in lmc.kernels]
@@ -208,7 +208,7 @@ class Posterior(eqx.Module):
         return found
 
     def _left_out(
-        self, random: Random, lmc: LMC, b: int, block: Block, shape: tuple[int, ...]
+        self, random: Random, lmc: LMC, b: int, block: OutputBlock, shape: tuple[int, ...]
     ) -> Float[np.ndarray, "S N D"] | float:
         """Draw sum_q sum_i a_{q,i} e_{q,i}, jointly over `MOST_JOINT` distinct inputs at a time."""
         total: Any = 0.0
