@@ -137,7 +137,7 @@ LONG = """time;station;n;full
     ("values", "words"),
     [
         ({"south": -5, "hour": 2}, ["line 5", "column 'n'", "-5"]),
-        ({"south": 5, "hour": 1}, ["line 6", "column 'time'", "north"]),
+        ({"south": 5, "hour": 1}, ["line 6", "column 'time'", "north", "after line 4"]),
     ],
     ids=["a value", "a time twice"],
 )
@@ -147,6 +147,16 @@ def test_errors_about_a_long_table_name_its_own_lines(tmp_path, run, values, wor
     result = run(f"fit {tmp_path}/long.csv {options}")
     assert result.exit_code == 2
     assert all(word in result.stderr for word in words), result.stderr
+
+
+def test_warnings_name_lines_of_the_file(run, tmp_path):
+    (tmp_path / "t.csv").write_text("t,a,full,part\n1,2,0,1\n1,n/a,0,1\n2,3,,1\n3,1,0,0\n4,2,0,\n")
+    line = f"fit {tmp_path}/t.csv --outputs a --time t --censored full --iterations 1"
+    said = run(line).stderr
+    assert "row(s), the first of them line 4" in said
+    assert "such as line 2 and line 3" in said
+    said = run(f"{line} --exposure part --likelihood poisson").stderr
+    assert "the first of them in line 5 (1)" in said
 
 
 def test_chosen_rows_keep_their_lines(run, tmp_path):

@@ -319,7 +319,7 @@ BAD = {
     "infinite in a builder": (lambda: Observations.from_capacity([-INF], 1), r"got -inf"),
     "text": (
         lambda: Observations.exact(["1", "many"]),
-        r"Output 'y', row 1: got 'many' \(str\).*Convert text",
+        r"Output 'y', row 1: got 'many' \(str\).*Correct the value",
     ),
     "times": (lambda: Observations.exact([datetime.date(2020, 1, 1)]), r"row 0: got .*date.*num"),
     "complex": (lambda: Observations.exact(np.array([1j])), r"(?i)complex"),

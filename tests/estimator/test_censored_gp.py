@@ -361,11 +361,12 @@ def test_progress_is_told_when_asked(world):
     steps = []
 
     def tell(stage, done, most, bound):
-        return steps.append((stage, done, most))
+        return steps.append((stage, done, most, bound))
 
-    CensoredGP(heteroscedastic=False, progress=tell).fit(world.X, world.y[:, 0])
+    model = CensoredGP(heteroscedastic=False, progress=tell).fit(world.X, 100 * world.y[:, 0])
     assert steps[0][1] == 1
-    assert all(done <= most for _, done, most in steps)
+    assert all(done <= most for _, done, most, _ in steps)
+    np.testing.assert_allclose(steps[-1][-1], model.elbo_, atol=0.1)
 
 
 def test_without_a_terminal_progress_is_a_line_every_few_seconds(monkeypatch, capsys):

@@ -68,6 +68,10 @@ class Seen(NamedTuple):
         """The same cells, all missing."""
         return self._replace(values=np.full(self.values.shape, np.nan))
 
+    def place(self, row: int) -> str:
+        """Return where a row stands, in words."""
+        return f"row {row}" if self.table is None else self.table.place(row)
+
 
 # The arguments of `Observations`: lower and upper bounds, names, `flat`, and the exposures that the
 # bounds are about.
@@ -123,12 +127,12 @@ def read_bounds(
     refuse(np.isinf(values), names, "Output", said, values, hint=hint)
     shares = _read_exposure(exposure, seen)
     if bounded:
-        return _without_unknown(_join(seen, lower, upper), shares)
+        return _without_unknown(_join(seen, lower, upper), shares, seen)
     limits = spread(capacity, seen, "Capacity").values
     if censored is None:
         full = np.where(values >= limits, np.inf, values)
-        return _without_unknown(with_missing(seen, values, full), shares)
-    flags = check_flags(spread(censored, seen, "Flag"), values, side)
+        return _without_unknown(with_missing(seen, values, full), shares, seen)
+    flags = check_flags(spread(censored, seen, "Flag"), values, side, seen.table)
     said = "got {:g}, which is not flagged as censored but above its capacity of {:g}."
     hint = "Correct one of them, or leave out the flags."
     refuse((values > limits) & (flags == 0), names, "Output", said, values, limits, hint=hint)
@@ -177,7 +181,7 @@ def _join(seen: Seen, *given: Any) -> Bounds:
     return low, high, names, seen.flat, 1.0
 
 
-def _without_unknown(found: Bounds, shares: Cells) -> Bounds:
+def _without_unknown(found: Bounds, shares: Cells, seen: Seen) -> Bounds:
     """Return bounds with their exposures; values without one are left out, as no flag is there."""
     lower, upper, names, flat, _ = found
     unknown, known = np.isnan(shares), np.isfinite(lower) | np.isfinite(upper)
@@ -188,9 +192,9 @@ def _without_unknown(found: Bounds, shares: Cells) -> Bounds:
         refuse(unsaid & np.all(unknown | ~known, axis=0), names, "Output", said, hint=hint)
         row, d = np.argwhere(unsaid)[0].tolist()
         warn(
-            f"The exposure of output {names[d]!r} is missing in row {row}, and of {unsaid.sum()} "
-            "values in all: as it is not known for how long they were seen, they are left out. "
-            "Fill in 1 where an output was seen throughout."
+            f"The exposure of output {names[d]!r} is missing in {seen.place(row)}, and of "
+            f"{unsaid.sum()} values in all: as it is not known for how long they were seen, they "
+            "are left out. Fill in 1 where an output was seen throughout."
         )
         lower, upper = open_ends(unsaid, lower, upper)
     return lower, upper, names, flat, np.where(unknown, 1.0, shares)
@@ -223,9 +227,9 @@ def _read_exposure(given: Any, seen: Seen) -> Cells:
     if unseen.any():
         row, d = np.argwhere(unseen)[0].tolist()
         warn(
-            f"{noun} {read.names[d]!r} is 0 in {unseen.sum()} cell(s) of which something was "
-            f"recorded, the first of them in row {row} ({seen.values[row, d]:g}): they are left "
-            "out, as missing."
+            f"The exposure of output {seen.names[d]!r} is 0 in {unseen.sum()} cell(s) of which "
+            f"something was recorded, the first of them in {seen.place(row)} "
+            f"({seen.values[row, d]:g}): they are left out, as missing."
         )
     return shares
 
@@ -242,7 +246,7 @@ def share_term(text: str, columns: Sequence[str]) -> tuple[str, float, bool]:
     return match["column"], float(match["period"] or 1.0), match["rest"] is not None
 
 
-def check_flags(given: Seen, values: Cells, side: str) -> Cells:
+def check_flags(given: Seen, values: Cells, side: str, table: Table | None = None) -> Cells:
     """Return flags of accepted values, NaN where one is missing that should be there."""
     flags = np.where(np.isnan(values), 0.0, given.values)
     unknown = np.isnan(flags)
@@ -252,7 +256,8 @@ def check_flags(given: Seen, values: Cells, side: str) -> Cells:
     refuse(bad, given.names, noun, "got {:g}.", flags, hint=hint)
     for d in np.flatnonzero(unknown.any(axis=0)):
         row, name = int(np.argmax(unknown[:, d])), given.names[d]
-        found = f"is missing in {unknown[:, d].sum()} row(s), the first of them row {row}"
+        place = given._replace(table=table).place(row)
+        found = f"is missing in {unknown[:, d].sum()} row(s), the first of them {place}"
         if not np.any(flags[~np.isnan(values[:, d]), d] == 0):
             said = f"{found}, and nowhere 0. Fill in 0 (or False) where a value is exact."
             raise DataError(said, "Flag", name, row)

@@ -25,7 +25,8 @@ from censored_gp.data.errors import DataError, did_you_mean, listed, quoted, rea
 from censored_gp.data.tables import Table, read_table
 
 # Words that stand for a missing value in a CSV file.
-MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "<NA>", "NaT"]
+MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "<NA>"]
+MISSING += ["NaT"]
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 

@@ -399,9 +399,7 @@ def _check_roles(
     if twice:
         raise DataError(f"got {listed(twice)} named more than once, for two purposes.", "Columns")
     if holidays and HOLIDAY in used:
-        said = (
-            f"makes an input of the name {HOLIDAY!r}, which a column has. Leave out one of the two."
-        )
+        said = f"makes an input of the name {HOLIDAY!r}, which a column has. Leave out one of them."
         raise DataError(said, argument="holidays")
     if not len(table):
         raise DataError("got no rows. There must be at least one.", "Table")
@@ -527,17 +525,23 @@ def _rows_of_long(inputs: Table, output: Whole, layout: Layout) -> tuple[Whole, 
     _, first, row = np.unique(codes.pop(layout.time), return_index=True, return_inverse=True)
     pair = row * len(layout.outputs) + output
     _, place, same = np.unique(pair, return_index=True, return_inverse=True)
-    early, said = place[same], "got {} of output {!r} again, after row {}."
+    early = place[same]
     times, labels = inputs.array(layout.time, "Time"), np.array(layout.outputs, object)[output]
     hint = "There must be one row for each output and time. Drop the doubles, or add them up."
     twice = early != np.arange(len(early))
-    refuse(twice, layout.time, "Time", said, times, labels, early, hint=hint)
-    early, said = first[row], "got {}, but {} in row {} of the same time."
-    hint = "Inputs must be the same for all outputs: average them, or give each output its own."
+    if twice.any():
+        said = f"got {{}} of output {{!r}} again, after {inputs.place(early[np.argmax(twice)])}."
+        refuse(twice, layout.time, "Time", said, times, labels, hint=hint)
+    early = first[row]
+    hint = "Inputs must be the same for all outputs: average them, or give each output its own "
+    hint += "(own_inputs)."
     for name, code in codes.items():
         values = inputs.array(name, "Input")
         other = code != code[early]
-        refuse(other, name, "Input", said, values, values.take(early), early, hint=hint)
+        if other.any():
+            place = inputs.place(early[np.argmax(other)])
+            said = f"got {{}}, but {{}} in {place} of the same time."
+            refuse(other, name, "Input", said, values, values.take(early), hint=hint)
     return first, row
 
 

@@ -293,10 +293,15 @@ class Table:
         """Return an error about a row as one about a line of the file, if there is a file."""
         if self.file is None or error.file is not None:
             return error
-        if (row := error.row) is None:
+        if error.row is None:
             return error.at(file=self.file.name)
-        row = row if self.file_rows is None else int(self.file_rows[row])
-        return error.at(file=self.file.name, line=self.file.line(row))
+        return error.at(file=self.file.name, line=self.place(error.row))
+
+    def place(self, row: int) -> str:
+        """Return where a row stands, in words: the line of the file, if there is a file."""
+        if self.file is None:
+            return f"row {row}"
+        return self.file.line(int(row if self.file_rows is None else self.file_rows[row]))
 
     def native(self) -> Any:
         """Return the table as what it came from."""
@@ -583,6 +588,8 @@ def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "nu
         hint = "Write decimals with a point, or say that the decimal sign is a comma."
     elif isinstance(value, str):
         hint = "Convert text to numbers or to datetimes, and categories to 0/1 columns first."
+        if noun == "Output":
+            hint = "Correct the value, or leave it empty (or NA, or NaN) where it is missing."
     elif isinstance(value, datetime.timedelta | np.timedelta64):
         hint = "Divide durations by one hour, or another unit, to make them numbers."
     accepted = "numbers" if accepted == "other" else accepted

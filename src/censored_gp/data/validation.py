@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,9 @@ from censored_gp.data.observations import Observations
 from censored_gp.data.time import to_utc
 from censored_gp.likelihoods import FAMILIES, Likelihood
 from censored_gp.likelihoods.partial import averages_exposure
+
+if TYPE_CHECKING:
+    from censored_gp.data.tables import Table
 
 ALIGN = "Align them by their index (.loc[X.index]), or drop it (.to_numpy())."
 
@@ -204,7 +207,9 @@ def warn_of_little(observations: Observations) -> None:
             )
 
 
-def warn_of_shared_times(inputs: Float[np.ndarray, "N C"], columns: Columns, time: Any) -> None:
+def warn_of_shared_times(
+    inputs: Float[np.ndarray, "N C"], columns: Columns, time: Any, table: Table | None = None
+) -> None:
     """Warn if rows of a wide table have the time, and all else, of another: it may be long.
 
     An hour that a zone has twice in autumn is no such case.
@@ -219,9 +224,11 @@ def warn_of_shared_times(inputs: Float[np.ndarray, "N C"], columns: Columns, tim
         shared &= to_utc(times, zone) == to_utc(times, zone, fold=1)
     if shared.any():
         row = int(np.argmax(shared & (first < np.arange(len(inputs)))))
+        pair = (f"row {n}" if table is None else table.place(n) for n in (int(first[row]), row))
+        when = times[row].astype("datetime64[s]") if times.dtype.kind == "M" else times[row]
         warn(
             f"Time {time!r}: {shared.sum():,} of {len(inputs):,} rows have a time (and inputs) "
-            f"that another row has, too, such as rows {first[row]} and {row} ({times[row]}); they "
-            "are taken for measurements of one and the same. If each row is about one place, "
-            "product or station, name the column that says which one: by='...'."
+            f"that another row has, too, such as {' and '.join(pair)} "
+            f"({when}); they are taken for measurements of one and the same. If each row is about "
+            "one place, product or station, name the column that says which one: by='...'."
         )

@@ -295,7 +295,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         warn_of_need(*data.observations.shape)
         warn_of_little(data.observations)
         if layout is None or not layout.long:
-            warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None))
+            table = None if data.rows is None else data.rows.table
+            warn_of_shared_times(data.inputs, data.columns, getattr(layout, "time", None), table)
         keep_compiled_programs()
         with interruptible(), float64(), reported(self.progress) as tell:
             if isinstance(start, CensoredGP):
@@ -309,7 +310,12 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                 models = starting_models(continued or design, values)
             recorded = widen_exact(data.seen)
             seen = units.apply(recorded)
-            task = training.make_task(self, data, models, seen, centre, progress=tell)
+            change = _change_of_units(units, recorded, likelihoods)
+
+            def progress(stage: str, done: int, most: int, bound: float) -> None:
+                tell(stage, done, most, bound - change)
+
+            task = training.make_task(self, data, models, seen, centre, progress=progress)
             held_out = getattr(chosen, "validation", None)
             if held_out is not None:
                 inputs, seen = training.read_validation(self, held_out, data)
@@ -332,9 +338,11 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             report = dataclasses.replace(report, notes=(*report.notes, *notes))
             self.substitution_, self.substitution_error_ = shares, errors
             self.posterior_, self.units_, self.training_ = posterior, units, data
-            self.report_ = report = _in_own_units(
-                _checked(report, posterior), units, recorded, likelihoods
-            )
+            report = _checked(report, posterior)
+            change = _change_of_units(units, recorded, likelihoods)
+            trace = tuple(value - change for value in report.trace)
+            report = dataclasses.replace(report, elbo=report.elbo - change, trace=trace)
+            self.report_ = report
             self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
             warn(report.message, ConvergenceWarning)
@@ -856,19 +864,17 @@ def _checked(report: FitResult, posterior: Posterior) -> FitResult:
     return dataclasses.replace(report, status="diverged", message=said)
 
 
-def _in_own_units(
-    report: FitResult, units: Units, seen: Observations, likelihoods: tuple[Likelihood, ...]
-) -> FitResult:
-    """Return the report with the bound in the outputs' own units.
+def _change_of_units(
+    units: Units, seen: Observations, likelihoods: tuple[Likelihood, ...]
+) -> float:
+    """Return by how much a bound in units of the model is above that in the outputs' own.
 
     An exact cell has log p(y) = log p(y in the unit of the model) - log(scale); probabilities, of
     intervals or of zeros, have no unit.
     """
     masses = [k.support.has_mass(seen.lower[:, d]) for d, k in enumerate(likelihoods)]
     exact = (seen.lower == seen.upper) & ~np.stack(masses, axis=1)
-    change = float(np.sum(exact * np.log(units.scale)))
-    trace = tuple(value - change for value in report.trace)
-    return dataclasses.replace(report, elbo=report.elbo - change, trace=trace)
+    return float(np.sum(exact * np.log(units.scale)))
 
 
 @contextlib.contextmanager
