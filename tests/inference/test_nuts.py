@@ -15,6 +15,7 @@ from censored_gp.inference.elbo import collect_terms
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Posterior
 from censored_gp.inference.result import FitResult
+from censored_gp.kernels import Linear
 from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
 from support import dense, small
 
@@ -119,3 +120,15 @@ def test_it_agrees_with_natural_to_a_tenth_of_a_deviation(family):
     shift, report, _ = compare(small.single(family, rows=60), settings)
     assert report.converged
     assert shift < 0.1
+
+
+def test_what_is_given_stays_while_levels_and_noise_are_sampled():
+    x = np.arange(20.0)[:, None]
+    y = 0.3 * x[:, 0] + np.random.default_rng(0).normal(size=20)
+    model = CensoredGP(
+        kernels=Linear(scale=0.5), heteroscedastic=False, hyperparameters="given",
+        engine="nuts", engine_settings={"draws": 150, "warmup": 100}, random_state=0,
+    ).fit(x, y)  # fmt: skip
+    draws = model.posterior_.priors
+    np.testing.assert_allclose(jax.tree.leaves(draws["mean"].kernels)[0], 0.5, rtol=1e-4)
+    assert np.ptp(draws["scale"].mean) > 0.1

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from censored_gp.data.errors import did_you_mean, listed, quoted, reads_as
 from censored_gp.inference import Engine, Task, find_engine
 from censored_gp.inference.hyperparameters import POINTS, mixes
+from censored_gp.inference.natural import NaturalSettings
 from censored_gp.model.starting_values import ROLES
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -117,6 +118,9 @@ def with_points(chosen: Any, hyperparameters: str, engine: Any, task: Task) -> A
     if engine == "natural":
         hold, optional = (hyperparameters == name for name in ("given", "auto"))
         chosen = dataclasses.replace(chosen, hold=hold, optional=optional)
+    elif engine == "nuts" and hyperparameters == "given":
+        before = dataclasses.replace(chosen.natural or NaturalSettings(), hold=True)
+        chosen = dataclasses.replace(chosen, natural=before)
     return chosen
 
 

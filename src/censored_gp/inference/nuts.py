@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
 from censored_gp.inference.elbo import Roles, Terms, log_likelihood
-from censored_gp.inference.hyperparameters import prior_parts
+from censored_gp.inference.hyperparameters import CERTAIN, prior_parts
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Latent, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Task
@@ -79,15 +79,18 @@ class Hyper(NamedTuple):
     ----------
     start
         The hyper-parameters that the prior is around.
+    hold
+        Whether kernels and their coefficients are certain.
     """
 
     mode: Roles
     deviation: Roles
     start: Roles
+    hold: bool = False
 
     def free(self, position: Roles) -> Roles:
         """Return theta in free form."""
-        return jax.tree.map(lambda m, s, z: m + s * z, *self[:2], position)
+        return jax.tree.map(lambda m, s, z: m + s * z, self.mode, self.deviation, position)
 
     def priors(self, position: Roles) -> Roles:
         """Return the hyper-parameters."""
@@ -96,7 +99,8 @@ class Hyper(NamedTuple):
     def log_density(self, position: Roles) -> Float[Array, ""]:
         """Return log p(theta), up to a constant: a density over coefficients, not over log |a|."""
         free = self.free(position)
-        total = sum((part.value for part in prior_parts(free, self.start)), jnp.zeros(()))
+        parts = prior_parts(free, self.start, self.hold)
+        total = sum((part.value for part in parts), jnp.zeros(()))
         for lmc in free.values():
             pairs = zip(lmc.mixing, lmc.variances, strict=True)
             total -= sum(0.5 * a.shape[2] * jnp.sum(jnp.log(v)) for a, v in pairs)
@@ -260,14 +264,17 @@ def diagnose(latent: Latent, varying: list[str]) -> tuple[float, float]:
     return worst, least
 
 
-def make_hyper(posterior: MixedPosterior) -> Hyper:
+def make_hyper(posterior: MixedPosterior, hold: bool = False) -> Hyper:
     """Return the hyper-parameters to sample, scaled by their deviations over the design points."""
     start, mode, points = (
         {role: to_free(lmc) for role, lmc in priors.items()}
         for priors in (posterior.centre, posterior.model.priors, posterior.priors)
     )
-    spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), 0.02), points)
-    return jax.tree.map(jnp.asarray, Hyper(mode, spread, start))
+    # What is held is at the mode, and the others' deviations are far above this.
+    least = CERTAIN if hold else 0.02
+    spread = jax.tree.map(lambda a: np.maximum(np.std(a, axis=0), least), points)
+    mode, spread, start = jax.tree.map(jnp.asarray, (mode, spread, start))
+    return Hyper(mode, spread, start, hold)
 
 
 def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, FitResult]:
@@ -281,7 +288,7 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
     posterior, result = natural.fit(exact, own)
     if result.status in {"interrupted", "diverged"} or not posterior.weights:
         return posterior, result
-    hyper = make_hyper(posterior) if isinstance(posterior, MixedPosterior) else None
+    hyper = make_hyper(posterior, own.hold) if isinstance(posterior, MixedPosterior) else None
     target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms, hyper)
     positions, divergent = draw_all(target, task, settings, result.elbo)
     if not positions:
