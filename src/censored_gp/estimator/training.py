@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
+from narwhals.dependencies import is_pandas_dataframe
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
@@ -447,7 +448,8 @@ def validated_inputs(
                     f"Input column {column[0] if column else 0}, row {row}: got {value!r}. An "
                     "argument must be a time, a string that reads as a number, or a number."
                 )
-    plain = len(shape) in (1, 2) and not isinstance(X, tables.Table)
+    # Which frames scikit-learn knows beside those of pandas depends on its version.
+    plain = len(shape) in (1, 2) and (not named or is_pandas_dataframe(X))
     if plain:
         validate_data(
             estimator, cast(Any, X), reset=columns is None, skip_check_array=named, dtype=None,
