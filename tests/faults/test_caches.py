@@ -8,9 +8,14 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = """
 import warnings
+import jax
 import numpy as np
 from censored_gp import CensoredGP
 from censored_gp.kernels import RBF
+from censored_gp.model.compilation import keep_compiled_programs
+keep_compiled_programs()
+# However quickly they are compiled.
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 x = np.linspace(0, 3, 12)[:, None]
 warnings.simplefilter("ignore")
 model = CensoredGP(kernels={"mean": [RBF(1.0)]}, heteroscedastic=False, max_iterations=4)
