@@ -424,6 +424,9 @@ def test_there_is_no_step_of_few_values_of_one_or_of_one_that_is_fine():
     assert step_of(READINGS[:8]) == 0.0
     assert step_of(np.full(50, 3.0)) == step_of(np.zeros(50)) == step_of(np.zeros(0)) == 0.0
     assert step_of(rng.lognormal(size=500)) == step_of(1e6 + rng.normal(size=500)) == 0.0
+    # Next to a large level all of them are multiples of the level, as far as float32 can tell.
+    assert step_of(1e7 + rng.normal(size=500)) == step_of(rng.normal(1.7e9, 50.0, 500)) == 0.0
+    assert step_of(1.0e6 + 100 * READINGS) == 200.0
     assert step_of(np.round(rng.normal(size=500), 3)) == 0.0
     assert step_of(np.round(rng.normal(size=500), 1)) == 0.1
 

@@ -506,7 +506,8 @@ def step_of(values: Float[np.ndarray, " K"]) -> float:
         if np.all(_on_grid(seen, unit)):
             factor = int(np.gcd.reduce(np.round(seen / unit).astype(np.int64)))
             step = factor * unit if power >= 0 else factor / 10.0**-power
-            return step if step >= finest else 0.0
+            # Next to a large level, steps wider than all differences are seen in any values.
+            return step if finest <= step <= np.ptp(values) else 0.0
     return 0.0
 
 
