@@ -130,8 +130,9 @@ def test_holidays_are_an_input_of_fits_and_forecasts():
     # The first day ahead, 9 May 2024, is Ascension Day.
     ahead = model.forecast(2)["sold"]
     assert ahead[0] < 7.0 < 9.0 < ahead[1]
-    with pytest.raises(ValueError, match="must be a country"):
-        new_model().fit(table, outputs="sold", time="day", holidays="Atlantis")
+    for country in ("Atlantis", ["DK"]):
+        with pytest.raises(ValueError, match="must be a country"):
+            new_model().fit(table, outputs="sold", time="day", holidays=country)
     with pytest.raises(ValueError, match="needs a time column"):
         new_model().fit(WIDE, outputs="a", time="hour", holidays="DK")
     given = table | {"holiday": closed}

@@ -74,7 +74,7 @@ def is_holiday(times: Times, country: str) -> Float[np.ndarray, " N"]:
         import holidays
     except ImportError as error:
         raise ImportError("holidays=... needs a library: install censored-gp[holidays].") from error
-    code, _, part = country.partition("-")
+    code, _, part = str(country).partition("-")
     days = times.astype("datetime64[D]")
     years = np.unique(days.astype("datetime64[Y]").astype(int) + 1970)
     try:
