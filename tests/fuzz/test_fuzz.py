@@ -28,6 +28,7 @@ from fuzz import strategies as own
 from fuzz.conftest import HOURS, refusing, table
 
 warnings.filterwarnings("ignore", module="hypothesis")
+NAMED = ("outputs", "time", "inputs", "by", "own_inputs")
 BOUNDS = ("censored", "capacity", "lower", "upper", "exposure")
 
 
@@ -46,14 +47,16 @@ def leaves(answer):
 @given(
     x=st.one_of(own.tables(), own.arrays()),
     y=st.one_of(st.none(), own.arrays(), own.tables(names=("a", "b"))),
-    named=st.dictionaries(st.sampled_from(["outputs", "time", "inputs", "by"]), own.names),
+    named=st.dictionaries(st.sampled_from(NAMED), own.names),
     bounds=st.dictionaries(st.sampled_from(BOUNDS), own.limits),
     side=st.sampled_from(["right", "left", "share", "", None]),
+    rounded=st.one_of(st.none(), st.just("auto"), own.limits),
+    holidays=st.sampled_from([None, None, None, "DK", "US-NY", "XX", ""]),
     family=st.sampled_from([*FAMILIES, "unknown"]),
 )
-def test_frames(x, y, named, bounds, side, family):
+def test_frames(x, y, named, bounds, side, rounded, holidays, family):
     with refusing():
-        every = dict.fromkeys(("outputs", "time", "inputs", "by")) | named
+        every = dict.fromkeys(NAMED) | named | {"rounded": rounded, "holidays": holidays}
         every |= dict.fromkeys(BOUNDS) | bounds
         found = read_training(CensoredGP(family), x, y, side=side, **every)
         assert np.all(np.isfinite(found.inputs))
@@ -270,13 +273,15 @@ FLAGS = (
     *("--outputs", "--time", "--inputs", "--by", "--only", "--censored", "--capacity", "--lower"),
     *("--upper", "--side", "--likelihood", "--model", "--iterations", "--seed", "--load", "--save"),
     *("--output", "--where", "--zone", "--delimiter", "--encoding", "--decimal", "--probability"),
-    *("--samples", "--steps", "--help", "--nonsense", "-o"),
+    *("--samples", "--steps", "--own-inputs", "--holidays", "--exposure", "--rounded"),
+    *("--substitution", "--time-format", "--help", "--nonsense", "-o"),
 )
 VALUES = (
     *("t.csv", "empty.csv", "odd.csv", "m.cgp", "bad.cgp", "absent.csv", ".", "-", "", "a", "a,b"),
     *("time", "rain", "a_empty", "a=5", "b=rain", "poisson", "a=gamma,b=poisson", "1", "0", "-1"),
     *("0.5", "nan", "1e400", "right", "cgp", "out.csv", "out.parquet", "out.xyz", "no/out.csv"),
     *("Europe/Berlin", ";", "utf-16", "rot13", ",", "rain=0", "hour", "x" * 300, "--", "\x00"),
+    *("DK", "rain/60", "1-rain/60", "unknown", "learned", "a>b=0.5", "a=1,b=0.5", "%d/%m/%Y"),
 )
 
 
