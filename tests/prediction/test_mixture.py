@@ -7,7 +7,7 @@ import pytest
 
 from censored_gp.likelihoods import Gamma, Gaussian, NegativeBinomial, Tweedie
 from censored_gp.likelihoods.partial import PartialCount
-from censored_gp.prediction.mixture import Mixture, Nodes, evaluate, reweight
+from censored_gp.prediction.mixture import Mixture, Nodes, draw, evaluate, reweight
 from support.quick import quick
 
 INF = np.inf
@@ -117,3 +117,15 @@ def test_weights_of_design_points_are_those_of_single_nodes(family):
     expected = mass * np.exp(logs)
     weights = reweight(given).weights
     np.testing.assert_allclose(weights, expected / expected.sum(axis=0), rtol=1e-10)
+
+
+def test_cells_without_a_bound_are_drawn_from_the_law_itself():
+    gamma = tuple(np.broadcast_to(g, (2000, 2)) for g in (np.log(3.0), np.log(2.0), 0.0))
+    key, inf = jax.random.key(0), np.full(2, np.inf)
+    nodes = Nodes(Tweedie(), gamma, np.ones((1, 1)), ())
+    free = draw(nodes, key)
+    np.testing.assert_array_equal(draw(nodes._replace(bounds=(-inf, inf)), key), free)
+    lower = np.array([-np.inf, 4.0])
+    some = draw(nodes._replace(bounds=(lower, inf)), key)
+    assert np.all(some[:, 1] >= 4.0)
+    assert np.mean(some[:, 0]) == pytest.approx(np.mean(free[:, 0]), rel=0.15)

@@ -87,18 +87,18 @@ class Fleet:
 
     Examples
     --------
-    >>> print(Fleet(Path("nowhere")))
+    >>> print(Fleet("nowhere"))
     0 groups in nowhere: none is done
     """
 
-    folder: Path
+    folder: str | Path
     backend: str = "pyarrow"
 
     def read(self, kind: str = "summary") -> Any:
         """Return one of the tables."""
         if kind not in KINDS:
             raise ValueError(f"`kind` must be among {listed(KINDS)}, got {kind!r}.")
-        files = sorted((self.folder / kind).glob("*.parquet"))
+        files = sorted(Path(self.folder, kind).glob("*.parquet"))
         nothing = pa.table({"status": pa.array([], pa.string())})
         parts = [parquet.read_table(file) for file in files] or [nothing]
         return Table(pa.concat_tables(parts, promote_options="permissive"), self.backend).native()

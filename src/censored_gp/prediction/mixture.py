@@ -355,6 +355,19 @@ def reweight(nodes: Nodes) -> Nodes:
 def draw(nodes: Nodes, key: Array) -> Any:
     """Draw each cell once for each of its S latent values, and return an array like those."""
     likelihood, gamma, _, bounds, exposure = nodes
+    shape, total = gamma[0].shape, gamma[0].size
+    finite = np.isfinite(bounds).any(axis=0) if bounds and exposure is None else np.ones(1)
+    free = np.asarray(finite == 0)
+    if free.all():
+        # Without a bound there is nothing to invert, which takes long for some families.
+        bounds = ()
+    elif free.any():
+        drawn = np.empty(shape)
+        for some, own in ((free, jax.random.fold_in(key, 1)), (~free, key)):
+            each = tuple(np.broadcast_to(g, shape)[:, some] for g in gamma)
+            part = nodes._replace(gamma=each, bounds=tuple(b[some] for b in bounds))
+            drawn[:, some] = draw(part, own)
+        return drawn
     kind = None if exposure is None else nodes.kind
 
     def program(*cells: Any) -> PerCell:
@@ -362,7 +375,6 @@ def draw(nodes: Nodes, key: Array) -> Any:
         key, own = jax.random.split(key)
         return _draw(likelihood, kind, own, *cells)
 
-    shape, total = gamma[0].shape, gamma[0].size
     cells = jax.tree.map(lambda a: np.broadcast_to(a, shape).ravel(), (gamma, bounds, exposure))
     size = bucket(min(total, MOST_COMPONENTS), "predictions")
     return _in_chunks(program, size, slices(total, MOST_COMPONENTS), cells).reshape(shape)

@@ -453,3 +453,10 @@ def test_what_is_wrong_with_several_outputs_is_said_once():
 
 def test_nothing_censored_is_nothing_to_tell():
     assert cautions(observed(np.zeros(24 * 28)), HOURS) == []
+
+
+@pytest.mark.parametrize("varies", [False, True])
+def test_varying_noise_is_advised_only_where_noise_is_constant(varies):
+    row = metrics_row() | {"cells": 400, "exact": 400, "r2": 0.5, "coverage": 0.5}
+    said = diagnose._of_row(row, False, heteroscedastic=varies)
+    assert any("heteroscedastic" in words for _, words in said) is not varies

@@ -465,7 +465,11 @@ def warnings_of(model: Any, scores: Scores) -> tuple[str, ...]:
     discrete = any(k.support.discrete or k.support.atom for k in model.training_.likelihoods)
     return (
         *found,
-        *_grouped((n, *said) for n in known.names for said in _of_row(scores[n], discrete)),
+        *_grouped(
+            (n, *said)
+            for n in known.names
+            for said in _of_row(scores[n], discrete, model.heteroscedastic)
+        ),
     )
 
 
@@ -482,17 +486,20 @@ def _grouped(found: Iterable[tuple[str, str, str]]) -> list[str]:
     return said
 
 
-def _of_row(row: dict[str, float], discrete: bool) -> list[tuple[str, str]]:
+def _of_row(
+    row: dict[str, float], discrete: bool, heteroscedastic: bool = False
+) -> list[tuple[str, str]]:
     """Return what the scores of one output say against the model, as figures and sentences."""
     found, cells = [], max(1.0, row["cells"])
     noise = 2 * np.sqrt(LEVEL * (1 - LEVEL) / cells) + 0.02
     held = f"{row['coverage']:.0%}"
     if row["coverage"] < LEVEL - noise:
+        varying = "" if heteroscedastic else "heteroscedastic=True, "
         found.append((
             held,
             f"too few of the cells held out are in their {LEVEL:.0%} intervals, which are too "
-            "narrow. Try heteroscedastic=True, a family with heavier tails (student_t, "
-            "negative_binomial), or inputs that explain more.",
+            f"narrow. Try {varying}a family with heavier tails (student_t, negative_binomial), or "
+            "inputs that explain more.",
         ))  # fmt: skip
     # Intervals of counts are whole numbers, and hold more than they promise.
     if row["coverage"] > LEVEL + noise and not discrete:
