@@ -436,6 +436,17 @@ def test_long_in_long_out(model):
     assert other.score(long()) == pytest.approx(model.score(wide()), abs=1e-4)
 
 
+def test_a_start_settles_the_order_of_outputs_of_a_long_table():
+    table, columns = long(shuffled=False), LONG | {"censored": "full"}
+    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), **SETTINGS)
+    before = estimator.fit(table, **columns)
+    again = CensoredGP("gaussian", RBF(3.0, columns="time"), **SETTINGS)
+    again.fit(table[::-1], **columns, start=before)
+    assert again.output_names_ == before.output_names_ == ("a", "b")
+    filled, expected = again.impute(), before.impute()[::-1]
+    pd.testing.assert_frame_equal(filled, expected, check_freq=False, rtol=0.05)
+
+
 def test_arrays_about_the_training_rows_are_not_about_others(model):
     table, some = wide(), wide()[:6]
     flags = {name: table[f"{name}_full"].to_numpy() for name in "ab"}

@@ -154,9 +154,12 @@ def read_training(
     inputs: Any = None,
     own_inputs: Any = None,
     holidays: str | None = None,
+    order: Sequence[Any] = (),
     **given: Any,
 ) -> Training:
     """Read a table as its columns are named; `given` are fields that are in `GIVEN`.
+
+    Outputs of a long table are in the given order, and else in that of their first rows.
 
     >>> table = {"hour": [0.0, 1.0], "a": [1.0, 5.0], "full": [False, True]}
     >>> print(read_training(table, "a", time="hour", censored="full").observations.summary())
@@ -185,7 +188,9 @@ def read_training(
             rows = _rows(table, layout, np.arange(len(table)))
             return Training(layout, rows, _inputs(table, layout), seen)
         labels = table.labels(by)
-        distinct = tuple(dict.fromkeys(labels))
+        place = {str(label): d for d, label in enumerate(order)}
+        distinct = dict.fromkeys(labels)
+        distinct = tuple(sorted(distinct, key=lambda n: place.get(str(n), len(place))))
         layout = replace(layout, outputs=distinct, by=by, value=names[0])
         cells, output = _read_cells(table, names, given, labels), _known_labels(table, layout)
         every = _inputs(table, layout)

@@ -288,7 +288,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             self, X, y, outputs=outputs, by=by, time=time, inputs=inputs, own_inputs=own_inputs,
             holidays=holidays,
             censored=censored, capacity=capacity, lower=lower, upper=upper, exposure=exposure,
-            side=side, rounded=rounded,
+            side=side, rounded=rounded, start=start,
         )  # fmt: skip
         layout, likelihoods = data.layout, data.likelihoods
         plan = training.read_substitution(self, data)

@@ -177,6 +177,7 @@ def read_training(
     outputs: Any = None,
     rounded: Any = None,
     own_inputs: Any = None,
+    start: Any = None,
     **given: Any,
 ) -> TrainingData:
     """Read and check the data of a fit; see `CensoredGP.fit` for the arguments."""
@@ -192,7 +193,9 @@ def read_training(
     elif y is not None:
         raise ValueError("`y` must be None where `outputs` names columns of a table.")
     else:
-        read = layouts.read_training(X, outputs, own_inputs=own_inputs, **given)
+        before = getattr(getattr(start, "training_", None), "layout", None)
+        order = before.outputs if before is not None and before.long else ()
+        read = layouts.read_training(X, outputs, own_inputs=own_inputs, order=order, **given)
         layout, rows, table, observations = read
     with layouts.located(rows and rows.table, layout, rows):
         matrix, columns = validated_inputs(model, table)
