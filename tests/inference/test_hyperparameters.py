@@ -117,7 +117,7 @@ def test_a_mixture_of_one_posterior_is_that_posterior(fitted):
     own_mean, own_variance = Posterior.latent(mode, new)
     np.testing.assert_allclose(mean["mean"], own_mean["mean"], atol=1e-9)
     np.testing.assert_allclose(variance["mean"], own_variance["mean"], atol=1e-9)
-    nodes, mass = MixedPosterior.nodes(same, new)
+    nodes, mass, _ = MixedPosterior.nodes(same, new)
     assert float(mass.sum()) == pytest.approx(1.0)
     centre = np.einsum("s,sno->no", mass, nodes["mean"])
     np.testing.assert_allclose(centre, own_mean["mean"], atol=1e-3)

@@ -73,7 +73,7 @@ def test_it_agrees_with_natural_where_that_is_nearly_exact():
     assert drawn.draws["mean"].shape == (400, 1, 24)
     np.testing.assert_allclose(drawn.weights["mean"].mean, drawn.draws["mean"].mean(axis=0))
     # The mixture over draws has the moments of the Gaussian made of them.
-    nodes, mass = DrawnPosterior.nodes(drawn, task.inputs)
+    nodes, mass, _ = DrawnPosterior.nodes(drawn, task.inputs)
     mean, variance = latent(drawn, task.inputs)
     assert float(jnp.sum(mass)) == pytest.approx(1.0)
     np.testing.assert_allclose(jnp.mean(nodes["mean"], axis=0), mean["mean"], atol=1e-4)

@@ -72,7 +72,7 @@ def test_a_constant_is_known(fitted):
 def test_nodes_have_the_moments(fitted):
     _, posterior, _ = fitted
     mean, variance = Posterior.latent(posterior, NEW)
-    nodes, mass = Posterior.nodes(posterior, NEW)
+    nodes, mass, _ = Posterior.nodes(posterior, NEW)
     average = np.tensordot(mass, nodes["mean"], axes=1)
     np.testing.assert_allclose(average, mean["mean"], atol=1e-9)
     spread = np.tensordot(mass, (nodes["mean"] - average) ** 2, axes=1)
@@ -176,7 +176,7 @@ def test_draws_follow_their_seed(chains):
 def test_the_mixture_over_draws_has_their_moments(fitted):
     _, posterior, _ = fitted
     drawn = as_drawn(posterior, 2000)
-    nodes, mass = DrawnPosterior.nodes(drawn, NEW)
+    nodes, mass, _ = DrawnPosterior.nodes(drawn, NEW)
     assert mass.shape == (2000,)
     mean, variance = Posterior.latent(posterior, NEW)
     deviation = np.sqrt(variance["mean"])

@@ -358,8 +358,9 @@ def test_nodes_of_few_rows_are_computed_once_for_all_questions(
     monkeypatch.setattr(Posterior, "nodes", lambda *own: calls.append(1) or compute(*own))
     asked = Prediction(posterior, UNITS, NEW, NAMES)
     mean, above, again = asked.mean, asked.cdf(asked.mean), asked.cdf(asked.mean + 1.0)
-    assert len(calls) == times
-    assert (asked._nodes is not None) is (times == 1), "what is not used again is not kept"
+    # Those of counts, and those of Gaussian outputs, in which the location is held.
+    assert len(calls) == 2 * times
+    assert bool(asked._nodes) is (times == 1), "what is not used again is not kept"
     np.testing.assert_allclose(mean, prediction.mean, rtol=1e-12)
     np.testing.assert_allclose(above, prediction.cdf(mean), rtol=1e-12)
     assert np.all(again > above)
@@ -386,3 +387,55 @@ def test_draws_within_bounds_leave_what_was_seen_as_it_was():
     np.testing.assert_allclose(drawn[:, seen], np.broadcast_to(lower[seen], (50, seen.sum())))
     assert np.all((drawn >= lower - 1e-9) & (drawn <= upper + 1e-9))
     assert np.all(np.ptp(drawn[:, ~seen], axis=0) > 0)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "log_normal"])
+@pytest.mark.parametrize("hyperparameters", ["fixed", "mixed"])
+@pytest.mark.parametrize("heteroscedastic", [False, True])
+def test_far_from_little_noise_the_predictive_is_the_mixture_of_normals(
+    family, hyperparameters, heteroscedastic
+):
+    # Between nodes of the location there would be gaps: it is 100 times as wide as the noise.
+    from censored_gp import CensoredGP
+    from censored_gp.kernels import RBF
+
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 6.0, 25)
+    y = np.sin(x) + 0.01 * rng.normal(size=25)
+    y[3] = np.nan
+    model = CensoredGP(
+        family,
+        {"mean": RBF(1.0), "scale": RBF(9.0)},
+        heteroscedastic=heteroscedastic,
+        hyperparameters=hyperparameters,
+    )
+    model.fit(x[:, None], np.exp(y) if family == "log_normal" else y, rounded=0)
+    found = model.predict_distribution([[20.0]])
+    parts = [q for q, _ in found._posterior._parts()] if hyperparameters == "mixed" else None
+    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
+    weight, centre, spread = [], [], []
+    for q in parts or [found._posterior]:
+        mean, variance = q.latent(found._inputs)
+        scale = mean["scale"][0, 0] + np.sqrt(variance["scale"][0, 0]) * nodes
+        centre += [np.full(40, mean["mean"][0, 0])]
+        spread += [np.sqrt(variance["mean"][0, 0] + np.exp(2 * scale))]
+        weight += [mass / mass.sum()]
+    weight, centre, spread = (np.concatenate(a) for a in (weight, centre, spread))
+    weight /= weight.sum()
+    at = np.linspace(-1.5, 1.5, 31)[:, None]
+    density = (weight * stats.norm.pdf(at, centre, spread)).sum(axis=1)
+    cdf = (weight * stats.norm.cdf(at, centre, spread)).sum(axis=1)
+    unit = found._units
+    if family == "log_normal":
+        values, size = unit.scale * np.exp(at), unit.scale * np.exp(at[:, 0])
+    else:
+        values, size = unit.shift + unit.scale * at, unit.scale
+    many = model.predict_distribution(np.full((31, 1), 20.0))
+    np.testing.assert_allclose(many.cdf(values)[:, 0], cdf, atol=1e-4)
+    got = many.log_density(values)[:, 0]
+    np.testing.assert_allclose(got, np.log(density / size), atol=2e-3)
+    levels = found.quantile([0.05, 0.3, 0.9])[:, 0]
+    np.testing.assert_allclose(found.cdf(levels[1]), 0.3, atol=1e-9)
+    # A training cell of which nothing is known has its prediction.
+    missing, predicted = model.imputation([3]), model.predict_distribution(x[3:4, None])
+    np.testing.assert_allclose(missing.quantile(0.9), predicted.quantile(0.9), rtol=1e-6)

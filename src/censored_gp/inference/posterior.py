@@ -43,8 +43,9 @@ MOST_JOINT = 2000
 NEGLIGIBLE = 1e-6
 
 Random = np.random.Generator
-# Latent values (S, N, O) by role at S nodes, and the weights of these.
-Nodes = tuple[Latent, Float[np.ndarray, "S"]]
+# Latent values (S, N, O) by role at S nodes, the weights of these, and the variances (S, N, O) of a
+# role that has its mean at all nodes.
+Nodes = tuple[Latent, Float[np.ndarray, "S"], Float[np.ndarray, "S N O"] | None]
 # Means and variances (N, O) by role.
 LatentPair = tuple[Latent, Latent]
 
@@ -143,28 +144,34 @@ class Posterior(eqx.Module):
         means, variances = zip(*found, strict=True)
         return np.concatenate(means, axis=2), np.concatenate(variances, axis=2)
 
-    def nodes(self, inputs: Rows, sites: TrainingSites = None) -> Nodes:
+    def nodes(self, inputs: Rows, sites: TrainingSites = None, held: str | None = None) -> Nodes:
         """Return latent values (S, N, O) by role and their weights: quadrature of Eq. (14).
 
         With a nugget q may be wide, and the likelihood of the cell itself far from Gaussian. Such
         training cells have the nodes of their cavity, to be reweighted by their likelihood.
+
+        A role that is ``held`` has its mean at all nodes, and its variances come third: where the
+        likelihood has the integral over it in closed form.
         """
-        priors = self.model.priors.values()
-        varying = tuple(lmc.varies for lmc in priors)
-        evenly = any(lmc.nugget is not None for lmc in priors)
+        priors = self.model.priors
+        varying = tuple(lmc.varies and role != held for role, lmc in priors.items())
+        evenly = any(lmc.nugget is not None for lmc in priors.values())
         # More nodes of each parameter than of the bound, as they are used once.
         points, mass = grid(varying, {0: 1, 1: 32, 2: 16, 3: 10}[sum(varying)], evenly)
-        return self._nodes_at(points, inputs, sites), mass
+        values, variance = self._nodes_at(points, inputs, sites)
+        spread = None if held is None else np.broadcast_to(variance[held], values[held].shape)
+        return values, mass, spread
 
     def _nodes_at(
         self, points: Float[np.ndarray, "S J"], inputs: Rows, sites: TrainingSites
-    ) -> Latent:
-        """Return latent values at standardised nodes of the roles."""
+    ) -> LatentPair:
+        """Return latent values at standardised nodes of the roles, and the variances of these."""
         mean, variance = self.latent(inputs, sites, cavity=True)
-        return {
+        values = {
             role: mean[role] + points[:, i, None, None] * np.sqrt(variance[role])
             for i, role in enumerate(self.model.priors)
         }
+        return values, variance
 
     def draw(self, random: Random, inputs: Rows, count: int, sites: TrainingSites = None) -> Latent:
         """Draw the latent parameters jointly over rows and outputs.
@@ -274,14 +281,14 @@ class DrawnPosterior(Posterior):
         """Return means and variances of the latent parameters at the inputs."""
         if not self.priors:
             return super().latent(inputs, sites, cavity)
-        values, _ = self.nodes(inputs)
+        values = self.nodes(inputs)[0]
         mean, variance = ({r: f(v, axis=0) for r, v in values.items()} for f in (np.mean, np.var))
         return mean, variance
 
-    def nodes(self, inputs: Rows, sites: TrainingSites = None) -> Nodes:
-        """Return the latent values of every draw, all of equal weight."""
+    def nodes(self, inputs: Rows, sites: TrainingSites = None, held: str | None = None) -> Nodes:
+        """Return the latent values of every draw, all of equal weight; draws hold no role."""
         found = self._at(np.random.default_rng(0), np.arange(self.count), inputs)
-        return found, np.full(self.count, 1.0 / self.count)
+        return found, np.full(self.count, 1.0 / self.count), None
 
     def draw(self, random: Random, inputs: Rows, count: int, sites: TrainingSites = None) -> Latent:
         """Return the latent parameters of draws picked at random.
@@ -337,15 +344,19 @@ class MixedPosterior(Posterior):
         """Return means and variances of each kernel's share of gamma - m."""
         return _mixed([q.components(role, inputs) for q, _ in self._parts()])
 
-    def nodes(self, inputs: Rows, sites: TrainingSites = None) -> Nodes:
+    def nodes(self, inputs: Rows, sites: TrainingSites = None, held: str | None = None) -> Nodes:
         """Return the nodes of all points: few of each, but at other places."""
-        varying = tuple(lmc.varies for lmc in self.model.priors.values())
+        priors = self.model.priors
+        varying = tuple(lmc.varies and role != held for role, lmc in priors.items())
         evenly = any(lmc.nugget is not None for lmc in self.model.priors.values())
         points, mass = shifted_grids(varying, self.count, evenly)
         parts = zip(points, self._parts(sites), strict=True)
         found = [q._nodes_at(own, inputs, at) for own, (q, at) in parts]
-        values = {role: np.concatenate([f[role] for f in found]) for role in self.model.priors}
-        return values, mass.reshape(-1) / self.count
+        values = {role: np.concatenate([f[role] for f, _ in found]) for role in priors}
+        spread = None
+        if held is not None:
+            spread = np.concatenate([np.broadcast_to(v[held], f[held].shape) for f, v in found])
+        return values, mass.reshape(-1) / self.count, spread
 
     def draw(self, random: Random, inputs: Rows, count: int, sites: TrainingSites = None) -> Latent:
         """Draw the latent parameters jointly: of every point equally many, in random order."""

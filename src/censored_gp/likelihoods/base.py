@@ -93,6 +93,9 @@ class Likelihood(eqx.Module):
     additive
         Whether Y is a sum over the parts of its period, so that it may be observed for a share of
         it (an exposure); such a family writes `exposed`.
+    normal
+        Whether Y stays in the family if the first parameter is normal: the variance of that is then
+        added to the square of the second. Predictions need no nodes for it.
 
     Examples
     --------
@@ -108,6 +111,7 @@ class Likelihood(eqx.Module):
     product_nodes: ClassVar[int | None] = None
     nugget: ClassVar[bool] = False
     additive: ClassVar[bool] = False
+    normal: ClassVar[bool] = False
 
     links: tuple[Link, ...] = eqx.field(static=True, init=False)
 
@@ -121,6 +125,7 @@ class Likelihood(eqx.Module):
         if "log_density" in vars(cls) and "expected_log_density" not in vars(cls):
             # A closed form is that of one density.
             cls.expected_log_density = Likelihood.expected_log_density
+            cls.normal = vars(cls).get("normal", False)
         if not register:
             return
         given = getattr(cls, "parameters", ())
@@ -261,6 +266,11 @@ class Likelihood(eqx.Module):
         return self.support.nudge(values)
 
     # ---- derived ----
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether Y stays in the family if the latent value of its first parameter is normal."""
+        return self.normal and self.links[0].name == "identity"
 
     def theta(self, *gamma: Batch) -> tuple[Batch, ...]:
         """Return the parameters theta_j = g_j(gamma_j) of latent values gamma."""

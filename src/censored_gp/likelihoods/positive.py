@@ -26,6 +26,7 @@ class LogNormal(Likelihood):
     parameters = (Parameter("location", "identity", "mean"), Parameter("scale", "exp", "scale"))
     support = POSITIVE
     rescale = "scale"
+    normal = True
 
     def log_density(self, y: Batch, location: Batch, scale: Batch) -> Batch:
         """Return the normal log density of log y, less log y."""

@@ -32,6 +32,7 @@ class Gaussian(Likelihood):
     support = REAL
     rescale = "affine"
     additive = True
+    normal = True
 
     def log_density(self, y: Batch, mean: Batch, scale: Batch) -> Batch:
         """Return -(y - mean)^2 / (2 scale^2) - log(scale sqrt(2 pi))."""

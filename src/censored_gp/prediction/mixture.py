@@ -213,6 +213,8 @@ class Nodes(NamedTuple):
     exposure
         The share of its period in which each cell was seen, of which the bounds are; None: all.
         The bounds are then points at all of these cells, or at none.
+    spread
+        The variance of a normal location, of which gamma has the mean; None: gamma is all.
     """
 
     likelihood: Likelihood
@@ -220,6 +222,7 @@ class Nodes(NamedTuple):
     weights: Float[np.ndarray, "S #K"]
     bounds: Bounds
     exposure: Float[np.ndarray, "K"] | None = None
+    spread: Float[np.ndarray, "S K"] | None = None
 
     @property
     def kind(self) -> str | None:
@@ -262,10 +265,13 @@ def _evaluate(
     gamma: tuple[PerNode, ...],
     bounds: tuple[PerCell, ...],
     exposure: PerCell | None,
+    spread: PerNode | None,
     arguments: tuple[PerCell, ...],
 ) -> tuple[PerCell, ...]:
     """Evaluate a query of the mixtures of cells of one likelihood."""
     theta = likelihood.theta(*gamma)
+    if spread is not None:
+        theta = theta[0], jnp.sqrt(theta[1] ** 2 + spread)
     if exposure is None or isinstance(query, ParameterMean):
         mixture = Mixture(likelihood, theta, weights, bounds, kind)
     else:
@@ -325,10 +331,10 @@ def evaluate(
     nodes: Nodes, query: Callable[..., Any], *arguments: Float[np.ndarray, "K"]
 ) -> tuple[Float[np.ndarray, "K"], ...]:
     """Evaluate a query, a function of a `Mixture` and of arguments per cell, for all cells."""
-    likelihood, gamma, weights, bounds, exposure = nodes
+    likelihood, gamma, weights, bounds, exposure, spread = nodes
     kind = nodes.kind if query is Mixture.moments or exposure is not None else None
     program: Any = functools.partial(_evaluate, likelihood, query, kind)
-    cells: tuple[Any, ...] = (weights, gamma, bounds, exposure, arguments)
+    cells: tuple[Any, ...] = (weights, gamma, bounds, exposure, spread, arguments)
     if weights.shape[1] == 1:
         program, cells = functools.partial(program, weights), cells[1:]
     components = len(weights) * (PART_NODES if exposure is not None and kind is None else 1)
@@ -338,7 +344,7 @@ def evaluate(
 
 def reweight(nodes: Nodes) -> Nodes:
     """Return cavity nodes with their posterior weights, given the record of each cell."""
-    likelihood, gamma, weights, bounds, exposure = nodes
+    likelihood, gamma, weights, bounds, exposure, _ = nodes
     shape, runs = gamma[0].shape, [1 + np.count_nonzero(np.diff(g, axis=0).any(1)) for g in gamma]
     # Constants are the same at all nodes of a design point: what depends on them is computed once.
     points = max(
@@ -354,7 +360,7 @@ def reweight(nodes: Nodes) -> Nodes:
 
 def draw(nodes: Nodes, key: Array) -> Any:
     """Draw each cell once for each of its S latent values, and return an array like those."""
-    likelihood, gamma, _, bounds, exposure = nodes
+    likelihood, gamma, _, bounds, exposure, _ = nodes
     shape, total = gamma[0].shape, gamma[0].size
     finite = np.isfinite(bounds).any(axis=0) if bounds and exposure is None else np.ones(1)
     free = np.asarray(finite == 0)

@@ -32,7 +32,7 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.partial import PartialCount
 from censored_gp.likelihoods.support import JUST
 from censored_gp.model.compilation import AnyArray, float64, slices
-from censored_gp.model.model import Latent, Units
+from censored_gp.model.model import Units
 from censored_gp.prediction.mixture import (
     Gamma,
     Mixture,
@@ -110,7 +110,7 @@ class Prediction:
             # A count is at least what was seen of it in an unknown share.
             upper = np.where(np.isnan(bounds.exposure), np.inf, bounds.upper)
             self._bounds = bounds.lower, upper
-        self._nodes: Any = None
+        self._nodes: dict[str | None, Any] = {}
         self._levels: dict[tuple[str, float], Cells] = {}
         self._transforms: dict[int, Transform] = {}
 
@@ -404,7 +404,8 @@ class Prediction:
         if self._bounds:
             found[0] = np.where(skipped, self._bounds[0], 0.0)
         for rows in slices(len(self._inputs), MOST_ROWS):
-            for cells, nodes in self._mixtures(rows, ~skipped):
+            closed = not isinstance(query, ParameterMean)
+            for cells, nodes in self._mixtures(rows, ~skipped, closed):
                 found[:, *cells] = evaluate(nodes, query, *(a[cells] for a in arguments))
         if not isinstance(query, ParameterMean):
             self._warn_of_nan(found, np.isnan(arguments).any(axis=0) if arguments else False)
@@ -418,16 +419,31 @@ class Prediction:
             cells = f"Output {quoted(self.names[output])}, row {row} ({bad.sum()} cells in all)"
             warn(f"{cells}: the prediction is NaN. See how the fit ended.", RuntimeWarning)
 
-    def _mixtures(self, rows: slice, wanted: Mask) -> Iterator[tuple[Index, Nodes]]:
-        """Yield the wanted cells of some rows, family by family, and their nodes."""
+    def _mixtures(
+        self, rows: slice, wanted: Mask, closed: bool = False
+    ) -> Iterator[tuple[Index, Nodes]]:
+        """Yield the wanted cells of some rows, family by family, and their nodes.
+
+        With `closed` a normal location is integrated in closed form where there are no bounds.
+        """
         if not wanted[rows].any():
             return
-        latent, weights = self._nodes_of(rows)
-        for family, cells, exposure in self._by_family(rows, wanted):
-            if cells[0].size:
-                gamma = self._gamma(latent, family, (cells[0] - rows.start, cells[1]))
-                bounds = tuple(bound[cells] for bound in self._bounds)
-                nodes = Nodes(family, gamma, weights[:, None], bounds, exposure)
+        nodes_of = functools.cache(lambda held: self._nodes_of(rows, held))
+        for family, every, exposure in self._by_family(rows, wanted):
+            free = np.full(len(every[0]), closed and exposure is None and family.is_normal)
+            for bound in self._bounds:
+                free &= np.isinf(bound[every])
+            for some, held in ((free, family.parameters[0].role), (~free, None)):
+                if not some.any():
+                    continue
+                cells = every[0][some], every[1][some]
+                latent, weights, spread = nodes_of(held)
+                places = cells[0] - rows.start, cells[1]
+                gamma = self._gamma(latent, family, places)
+                own = None if exposure is None else exposure[some]
+                bounds = () if held else tuple(bound[cells] for bound in self._bounds)
+                spread = None if spread is None else self._at(spread, held, places)
+                nodes = Nodes(family, gamma, weights[:, None], bounds, own, spread)
                 yield cells, reweight(nodes) if self._has_cavity(family) else nodes
 
     def _by_family(
@@ -458,27 +474,31 @@ class Prediction:
         self, latent: Mapping[str, Float[AnyArray, "S N O"]], family: Likelihood, cells: Index
     ) -> Gamma:
         """Return the latent values of the parameters of a family, at some cells."""
-        found = []
-        for parameter in family.parameters:
-            outputs = self._posterior.model.priors[parameter.role].outputs
-            # Outputs of other families may lack the role.
-            places = np.array([outputs.index(d) if d in outputs else -1 for d in self._outputs])
-            values = np.asarray(latent[parameter.role])
-            flat = cells[0] * values.shape[2] + places[cells[1]]
-            found.append(np.take(values.reshape(len(values), -1), flat, axis=1))
-        return tuple(found)
+        roles = [parameter.role for parameter in family.parameters]
+        return tuple(self._at(latent[role], role, cells) for role in roles)
 
-    def _nodes_of(self, rows: slice) -> tuple[Latent, Float[np.ndarray, "S"]]:
-        """Return latent values (S, N, O) of some rows by role, and the weights of the nodes.
+    def _at(
+        self, values: Float[AnyArray, "S N O"], role: Any, cells: Index
+    ) -> Float[np.ndarray, "S K"]:
+        """Return values of the outputs of a role, at some cells."""
+        outputs = self._posterior.model.priors[role].outputs
+        # Outputs of other families may lack the role.
+        places = np.array([outputs.index(d) if d in outputs else -1 for d in self._outputs])
+        values = np.asarray(values)
+        flat = cells[0] * values.shape[2] + places[cells[1]]
+        return np.take(values.reshape(len(values), -1), flat, axis=1)
+
+    def _nodes_of(self, rows: slice, held: str | None = None) -> Any:
+        """Return what `Posterior.nodes` does, of some rows.
 
         Those of all rows, if they are few, are kept for the next query.
         """
         everything = rows == slice(0, len(self._inputs))
-        if everything and self._nodes is not None:
-            return self._nodes
-        found = self._posterior.nodes(*self._part(rows))
+        if everything and held in self._nodes:
+            return self._nodes[held]
+        found = self._posterior.nodes(*self._part(rows), held)
         if everything and sum(a.size for a in found[0].values()) <= MOST_KEPT:
-            self._nodes = found
+            self._nodes[held] = found
         return found
 
     def _part(self, rows: slice) -> tuple[Float[np.ndarray, "n C"], TrainingSites]:
