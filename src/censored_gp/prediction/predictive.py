@@ -348,26 +348,22 @@ class Prediction:
         if self._bounds:
             drawn[:] = self._bounds[0]
         for k, (family, cells, exposure) in enumerate(self._by_family(everything, ~self._exact)):
+            key, own = jax.random.split(key)
             if not cells[0].size:
                 continue
-            gamma, bounded = self._gamma(latent, family, cells), np.zeros(len(cells[0]), dtype=bool)
-            bounds = tuple(b[cells] for b in self._bounds)
-            if bounds:
-                bounded = np.any(np.isfinite(bounds), axis=0)
+            gamma, bounds = (
+                self._gamma(latent, family, cells),
+                tuple(b[cells] for b in self._bounds),
+            )
+            bounded = np.isfinite(bounds).any(axis=0)
             if self._has_cavity(family) and bounded.any():
                 if k not in self._transforms:
                     some = cells[0][bounded], cells[1][bounded]
                     self._transforms[k] = self._transform(family, some)
                 mean = [parameter.role for parameter in family.parameters].index("mean")
                 gamma[mean][:, bounded] = self._transforms[k].of(gamma[mean][:, bounded])
-            # Where nothing is known, draws need no inversion.
-            given = bounded if exposure is None else np.ones_like(bounded)
-            for some, ends in ((given, bounds), (~given, ())):
-                if some.any():
-                    key, own = jax.random.split(key)
-                    values = tuple(g[:, some] for g in gamma), np.ones((1, 1))
-                    nodes = Nodes(family, *values, tuple(b[some] for b in ends), exposure)
-                    drawn[:, cells[0][some], cells[1][some]] = draw(nodes, own)
+            nodes = Nodes(family, gamma, np.ones((1, 1)), bounds, exposure)
+            drawn[:, cells[0], cells[1]] = draw(nodes, own)
         self._warn_of_nan(drawn)
         return self._units.shift + self._units.scale * drawn
 
