@@ -1,6 +1,7 @@
 """The estimator does what scikit-learn's users expect, and says what it learned."""
 
 import pickle
+import re
 import warnings
 from typing import Any
 
@@ -546,3 +547,19 @@ def test_days_begin_at_midnight_whenever_the_first_fit_began():
     by_day = start.predict(table)["y"].groupby(date).agg(["min", "max"])
     np.testing.assert_allclose(by_day["min"], by_day["max"])
     assert np.ptp(by_day["min"]) > 0.1
+
+
+def test_the_summary_has_sizes_in_the_units_of_the_outputs():
+    x = np.arange(20.0)
+    y = np.sin(x / 3) + 0.3 * np.cos(7 * x)
+
+    def sizes(unit):
+        both = np.column_stack([unit * y, unit * np.exp(y)])
+        model = CensoredGP(["gaussian", "log_normal"], RBF(2.0), heteroscedastic=False)
+        text = model.fit(x[:, None], both, rounded=0).summary()
+        return np.array(
+            re.findall(r"y[01] ([-+.e\d]+)", text.split("standard deviation")[1])[:2], float
+        )
+
+    # The latent mean of a log-normal is that of a logarithm.
+    np.testing.assert_allclose(sizes(1000.0) / sizes(1.0), [1000.0, 1.0], rtol=0.05)

@@ -94,7 +94,8 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
         return [f"{role}: constant for each output"]
     lines = [f"{role}: sum of"]
     for part in (part for part in estimator.coregionalization() if part.role == role):
-        spread = np.sqrt(np.diagonal(part.matrix))
+        units = [_unit(estimator, role, name) for name in part.outputs]
+        spread = np.sqrt(np.diagonal(part.matrix)) * units
         sizes = ", ".join(f"{n} {s:.3g}" for n, s in zip(part.outputs, spread, strict=True))
         lines.append(f"  {part.kernel}, standard deviation {sizes}")
     if lmc.nugget is not None:
@@ -106,6 +107,19 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
         ]
         lines.append(f"  nugget, standard deviation {', '.join(sizes)}")
     return lines
+
+
+def _unit(estimator: Any, role: str, name: str) -> float:
+    """Return the unit of a latent function: that of its output, if it is a location of it."""
+    d = estimator.output_names_.index(name)
+    likelihood = estimator.posterior_.model.likelihoods[d]
+    links = [
+        k.name
+        for p, k in zip(likelihood.parameters, likelihood.links, strict=True)
+        if p.role == role
+    ]
+    located = role == "mean" and likelihood.rescale == "affine" and links == ["identity"]
+    return float(estimator.units_.scale[d]) if located else 1.0
 
 
 def kernel_labels(kernels: Sequence[Kernel], columns: Columns) -> list[str]:
