@@ -156,7 +156,7 @@ def test_a_time_that_comes_twice_is_warned_of(table):
     frame = pd.DataFrame({"t": TIMES[[0, 1, 2, 3, 4, 1]]})
     given = (frame.assign(y=Y), None) if table else (frame, Y)
     names = {"outputs": "y", "time": "t"} if table else {}
-    with pytest.warns(UserWarning, match=r"rows 1 and 5.*2024-06-03T01:00"):
+    with pytest.warns(UserWarning, match=r"row 1 and row 5.*2024-06-03T01:00"):
         fit(*given, **names)
 
 
