@@ -25,6 +25,7 @@ from censored_gp.inference.natural import mix_sites, starting_sites
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.sites import Sites
 from censored_gp.kernels import RBF, White
+from censored_gp.likelihoods import FAMILIES as LIKELIHOODS
 from censored_gp.likelihoods import Gamma, Gaussian, LogNormal, NegativeBinomial, Poisson
 from censored_gp.likelihoods.quadrature import NODES
 from censored_gp.model.model import Cycle
@@ -305,10 +306,29 @@ TWINS = {
 }
 
 
+COUPLINGS = {"full": {}, "rank 1": {"rank": 1}, "none": {"coupled": False}}
+PAIRS = [
+    pytest.param(name, coupling, marks=pytest.mark.slow, id=f"{name}, coupling {coupling}")
+    for name in LIKELIHOODS
+    for coupling in COUPLINGS
+]
+
+
 @pytest.mark.parametrize("case", TWINS)
 def test_tables_are_the_dense_twin(case, monkeypatch):
     """The bound, its gradient, q and the next sites, with tables dense or sparse, in few passes."""
-    task = TWINS[case]()
+    agrees_with_twin(TWINS[case](), monkeypatch)
+
+
+@pytest.mark.parametrize(("name", "coupling"), PAIRS)
+def test_tables_of_every_family_are_the_dense_twin(name, coupling, monkeypatch):
+    """With cells of every kind that the family has."""
+    task = small.of_every_kind(LIKELIHOODS[name](), **COUPLINGS[coupling])
+    assert len({part.kind for part in task.problem(task.model).terms}) > 1 or name == "bernoulli"
+    agrees_with_twin(task, monkeypatch)
+
+
+def agrees_with_twin(task, monkeypatch):
     problem, free = task.problem(task.model), small.free_parameters(task)
     sites = some_sites(task, problem)
     twin, found = (way(free, sites, problem, 1e-9) for way in (gram.evaluate, evaluate))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from censored_gp.data.observations import Observations
+from censored_gp.data.validation import within_support
 from censored_gp.inference.result import Task
 from censored_gp.kernels import RBF, Periodic
 from censored_gp.likelihoods import Gaussian, NegativeBinomial, Poisson
@@ -99,6 +100,25 @@ def many(**changes):
 def single(likelihood, **changes):
     """One output, one function of the input."""
     return make_task((likelihood,), {"mean": (RBF(1.5),), "scale": ()}, **changes)
+
+
+def of_every_kind(likelihood, rows=20, **choices):
+    """Two outputs of one family: exact, right-, left- and interval-censored and missing cells."""
+    x, rng = np.linspace(0.0, 10.0, rows)[:, None], RNG(0)
+    latent = [0.5 * np.sin(x + np.array([0.0, 0.4]))] + [np.zeros((rows, 2))] * 2
+    theta = likelihood.theta(*latent[: len(likelihood.parameters)])
+    at, kind = rng.uniform(0.2, 0.8, (rows, 2)), rng.permuted(np.arange(2 * rows) % 6)
+    low, y, high = (np.asarray(likelihood.quantile(at + s, *theta)) for s in (-0.15, 0.0, 0.15))
+    kind = kind.reshape(rows, 2)
+    lower = np.select([kind == 1, kind == 2, kind == 3], [y, -np.inf, low], y)
+    upper = np.select([kind == 1, kind == 2, kind == 3], [np.inf, y, high], y)
+    missing = kind == 4
+    seen = Observations(np.where(missing, -np.inf, lower), np.where(missing, np.inf, upper))
+    seen = within_support(seen, (likelihood,) * 2)
+    roles = [parameter.role for parameter in likelihood.parameters]
+    kernels = {role: (RBF(1.5),) if role == roles[0] else () for role in roles}
+    design = Design((likelihood,) * 2, kernels, **choices)
+    return Task(starting_model(design, seen.full_values()), seen, x, tolerance=0.0)
 
 
 def free_parameters(task):
