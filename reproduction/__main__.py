@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(substitution.run(chosen.files[0]))
         return 0
     if chosen.target == "fleet":
-        print(fresh_retail.run(chosen.folder, chosen.stores, chosen.jobs))
+        print(fresh_retail.run(chosen.folder, chosen.stores, chosen.jobs, chosen.dask))
         return 0
     if chosen.target == "freshretail-forecast":
         folder = Path(os.environ.get("CENSORED_GP_DATA", "../shared/data")) / "freshretailnet50k"
@@ -139,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=Path("out"), help="where results go (out)")
     parser.add_argument("--draws", type=_positive, help="draws; as many as each table has")
     parser.add_argument("--jobs", type=_positive, help="worker processes; one per core")
+    parser.add_argument(
+        "--dask", type=_positive, metavar="N", help="of fleet: a local Dask cluster of N workers"
+    )
     parser.add_argument("--stores", type=_positive, help="so many stores; all")
     parser.add_argument(
         "--only", type=_setting, action="append", default=[], metavar="COLUMN=VALUE",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 from censored_gp import MOCGP
-from censored_gp.estimator.fleet import Fleet, fit_many
+from censored_gp.estimator.fleet import fit_many
 
 OPEN = np.arange(6, 22)
 """The opening hours: outside of them next to nothing is sold."""
@@ -28,9 +32,9 @@ def hourly(days: pa.Table) -> pa.Table:
     """
     sale = days["sale"].combine_chunks().flatten().to_numpy().reshape(-1, 24)[:, OPEN]
     mask = days["stockout_mask"].to_numpy()[:, None] >> OPEN.astype(np.uint32) & 1
-    time = days["dt"].to_numpy().astype("datetime64[s]")[:, None] + OPEN.astype("timedelta64[h]")
+    hours = days["dt"].to_numpy().astype("datetime64[s]")[:, None] + OPEN.astype("timedelta64[h]")
     keys = [np.repeat(days[name].to_numpy(), len(OPEN)) for name in ("store_id", "product_id")]
-    columns = [*keys, time.ravel(), sale.ravel(), mask.astype(bool).ravel()]
+    columns = [*keys, hours.ravel(), sale.ravel(), mask.astype(bool).ravel()]
     return pa.table([pa.array(each) for each in columns], schema=SCHEMA)
 
 
@@ -58,14 +62,29 @@ def write_table(path: Path, stores: int | None = None) -> Path:
     return draft.replace(path)
 
 
-def run(folder: Path, stores: int | None = None, jobs: int | None = None) -> Fleet:
-    """Fit a model to each store, or go on where an earlier run stopped; return the results."""
+def run(
+    folder: Path, stores: int | None = None, jobs: int | None = None, workers: int | None = None
+) -> str:
+    """Fit a model to each store, or go on where an earlier run stopped; return what came of it.
+
+    With `workers` the fleet is fitted on a local Dask cluster of so many processes.
+    """
     name = "fresh_retail" if stores is None else f"fresh_retail_{stores}"
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / f"{name}.parquet"
     if not table.exists():
         write_table(table, stores)
-    return fit_many(
-        table, MOCGP(), by="store_id", series="product_id", outputs="sale", time="time",
-        censored="sold_out", save=folder / name, n_jobs=jobs or -1,
-    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        if workers:
+            from dask.distributed import Client, LocalCluster
+
+            settings: Any = {"threads_per_worker": 1, "dashboard_address": None}
+            cluster = stack.enter_context(LocalCluster(n_workers=workers, **settings))
+            stack.enter_context(Client(cluster))
+            stack.enter_context(joblib.parallel_config(backend="dask"))
+        start = time.perf_counter()
+        found = fit_many(
+            table, MOCGP(), by="store_id", series="product_id", outputs="sale", time="time",
+            censored="sold_out", save=folder / name, n_jobs=None if workers else jobs or -1,
+        )  # fmt: skip
+        return f"{found}\nseconds {time.perf_counter() - start:.0f}"
