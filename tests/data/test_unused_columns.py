@@ -51,8 +51,3 @@ def test_numbers_are_recognised_as_categories(values):
     inputs, columns = read_inputs(pd.DataFrame({"k": pd.Categorical(values * 3)}))
     again, _ = read_inputs(pd.DataFrame({"k": values * 3}), columns)
     np.testing.assert_array_equal(again, inputs)
-
-
-def test_an_unknown_exposure_needs_flags():
-    with pytest.raises(DataError, match="no flag"):
-        read_training(FRAME, "a", time="t", exposure="unknown")

@@ -303,11 +303,10 @@ def test_an_exposure_of_one_changes_nothing_and_one_of_zero_is_missing():
     assert lost == pytest.approx(never.predict(INPUTS)[SHARE < 1].sum(), rel=0.1)
 
 
+@pytest.mark.parametrize("exposed", ["gaussian"], indirect=True)
 def test_a_gaussian_has_no_unit(exposed):
     """Y -> a + b Y is V -> e a + b V, and changes the answers likewise."""
     model, seen, _ = exposed
-    if model.likelihood != "gaussian":
-        return  # counts have a unit
     moved = quick("gaussian").fit(INPUTS, 700.0 * SHARE + 30.0 * seen, exposure=SHARE)
     np.testing.assert_allclose(moved.predict(INPUTS), 700 + 30 * model.predict(INPUTS), rtol=1e-5)
     np.testing.assert_allclose(moved.impute()[::2], 700 + 30 * model.impute()[::2], rtol=1e-5)

@@ -51,11 +51,6 @@ def test_every_model_of_the_paper_is_there():
     assert paper_name(other) == "CensoredGP"
 
 
-def test_what_a_preset_fixes_cannot_be_changed_by_accident():
-    with pytest.raises(TypeError, match="coupled"):
-        presets.CGP(coupled=True)
-
-
 def test_a_naive_model_takes_bounds_for_values():
     X, y = np.arange(12.0)[:, None], np.tile([1.0, 2.0, 3.0], 4)
     flags = y == 3.0

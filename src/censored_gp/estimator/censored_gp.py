@@ -336,12 +336,13 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             chosen = settings.with_points(chosen, self.hyperparameters, self.engine, task)
             posterior, report = infer(self.engine, task, chosen)
             report = dataclasses.replace(report, notes=(*report.notes, *notes))
-            self.substitution_, self.substitution_error_ = shares, errors
-            self.posterior_, self.units_, self.training_ = posterior, units, data
             report = _checked(report, posterior)
             change = _change_of_units(units, recorded, likelihoods)
             trace = tuple(value - change for value in report.trace)
             report = dataclasses.replace(report, elbo=report.elbo - change, trace=trace)
+            # All at once: a Ctrl-C leaves the whole of a fit, or nothing of it.
+            self.substitution_, self.substitution_error_ = shares, errors
+            self.posterior_, self.units_, self.training_ = posterior, units, data
             self.report_ = report
             self.elbo_, self.n_iter_ = report.elbo, max(report.site_steps, report.hyper_steps, 1)
         if not report.converged:
