@@ -39,9 +39,16 @@ slow: $(READY)  ## The tests that take long
 fuzz: $(READY)  ## Try 10,000 random tables, bounds, kernels, queries, files and command lines
 	$(BIN)/python -m pytest tests/fuzz --cases 10000 --hypothesis-show-statistics
 
-oracles: $(READY)  ## Compare with scipy, mpmath, lifelines, statsmodels, scikit-learn, GPflow, R
+oracles: $(READY) .venv-gpflow/.ready  ## Compare with scipy, mpmath, lifelines, statsmodels, scikit-learn, GPflow, R
 	$(BIN)/python -m pip install --quiet --group oracles
-	PYTHONPATH=tests:. $(BIN)/python -m oracles
+	PYTHONPATH=tests:. CENSORED_GP_GPFLOW=.venv-gpflow/bin/python $(BIN)/python -m oracles
+
+# GPflow does not go along with everything else.
+.venv-gpflow/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-gpflow
+	.venv-gpflow/bin/python -m pip install --quiet "pip>=25.1"
+	.venv-gpflow/bin/python -m pip install --quiet --group gpflow
+	@touch $@
 
 # What must pass with the oldest allowed and the newest releases of all that we depend on.
 SUBSET ?= tests/contracts tests/data tests/estimator tests/cli

@@ -9,10 +9,13 @@ import random
 import signal
 import time
 
+import numpy as np
 import pytest
 
 import censored_gp
 from censored_gp.cli.output import write
+from censored_gp.estimator import censored_gp as estimator
+from censored_gp.kernels import RBF
 from support import processes
 
 
@@ -37,10 +40,9 @@ print("begin", flush=True)
 try:
     model.fit(world.inputs(), world.observed, censored=world.censored)
 except KeyboardInterrupt:
-    fitted = {name for name in vars(model) if name.endswith("_")}
     # A fit that was over when Ctrl-C was pressed is there as a whole.
-    whole = {"posterior_", "units_", "training_", "report_", "elbo_"} <= fitted
-    print("raised", model.report_.converged if whole else not fitted, flush=True)
+    there = [hasattr(model, name) for name in ("posterior_", "units_", "training_", "report_")]
+    print("raised", model.report_.converged if all(there) else not any(there), flush=True)
     if "raise" in sys.argv:
         raise
 else:
@@ -139,6 +141,31 @@ WAYS = ("python", "command", "command from its start")
 @pytest.mark.parametrize("way", WAYS[:2])
 def test_a_fit_stops_at_once_and_exits_cleanly(folder, way):
     press(folder, 1, way, seed=1)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("presses", [1, 2])
+def test_after_the_last_step_the_whole_of_a_fit_is_there_or_nothing(monkeypatch, presses):
+    """One Ctrl-C waits until all of it is there; a second one does not wait."""
+
+    def pressed(*arguments):
+        for _ in range(presses):
+            signal.raise_signal(signal.SIGINT)
+        return honest(*arguments)
+
+    honest = estimator._checked
+    monkeypatch.setattr(estimator, "_checked", pressed)
+    model = censored_gp.CensoredGP(kernels=RBF(1.0), heteroscedastic=False, max_iterations=2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 2.0])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    there = {hasattr(model, name) for name in ("posterior_", "units_", "training_", "report_")}
+    assert there == {presses == 1}
+    if presses == 1:
+        assert np.isfinite(model.predict([[0.5]])).all()
 
 
 @pytest.mark.slow
