@@ -242,6 +242,15 @@ def test_decimal_commas_are_read(train, write):
             train(f"time;a;full\n1;{pointed};0\n", delimiter=";", decimal=",")
 
 
+def test_detection_limits_are_read_from_a_file_with_decimal_commas(train):
+    for text in ("time;a;full\n1;<0,5;0\n2;2,5;0\n", "time;a;full\n1;2,5;0\n2;> 3,5;0\n"):
+        found = train(text, names={"outputs": "a", "time": "time"}, delimiter=";", decimal=",")
+        bound = found.observations
+        ends = (bound.lower[:, 0].tolist(), bound.upper[:, 0].tolist())
+        inf = float("inf")
+        assert ends == (([-inf, 2.5], [0.5, 2.5]) if "<" in text else ([2.5, 3.5], [2.5, inf]))
+
+
 def test_commas_of_thousands_are_not_taken_for_decimal_ones_in_silence(train):
     for text in ("1,204", "-1,204,567"):
         with pytest.raises(DataError, match=rf"line 2, column 'a': got '{text}'.*thousands"):

@@ -496,3 +496,10 @@ def test_arrays_in_arrays_out(model):
     assert fitted.layout_ is None
     assert isinstance(fitted.predict(matrix), np.ndarray)
     assert fitted.observations_.is_right[:, 0].tolist() == [False, False, True]
+
+
+def test_detection_limits_in_the_values_of_a_long_table_are_bounds_of_their_output():
+    table = {"t": [1.0, 1.0, 2.0], "metal": ["zinc", "lead", "zinc"], "value": ["<0.5", "2", "1"]}
+    found = read_training(table, "value", by="metal", time="t").observations
+    assert found.upper.tolist() == [[0.5, 2.0], [1.0, np.inf]]
+    assert found.lower.tolist() == [[-np.inf, 2.0], [1.0, -np.inf]]

@@ -19,7 +19,7 @@ from censored_gp.data.observations import (
     within_steps,
 )
 from censored_gp.data.validation import within_support
-from censored_gp.likelihoods import Gaussian
+from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.likelihoods.support import COUNTS, NONNEGATIVE, POSITIVE, REAL
 
 INF, NAN = np.inf, np.nan
@@ -517,3 +517,53 @@ def test_a_varying_scale_does_not_vanish_where_all_records_are_nought():
     assert model.log_density(X, np.ones(len(y)))[~busy].min() > -50
     # What was observed comes back as it was.
     np.testing.assert_array_equal(model.impute(), y)
+
+
+LIMITS = ["<0.5", "1.2", " ≤ 3", ">=100", ">7.5", None, "<=4", "2"]
+
+
+@pytest.mark.parametrize("make", [list, pd.Series, pl.Series, lambda v: pa.table({"y": v})])
+def test_bounds_in_text_are_flags(make):
+    values, flags = [0.5, 1.2, 3, 100, 7.5, NAN, 4, 2], [-1, 0, -1, 1, 1, 0, -1, 0]
+    found, same = Observations.exact(make(LIMITS)), Observations.from_flags(values, flags)
+    np.testing.assert_array_equal(found.lower, same.lower)
+    np.testing.assert_array_equal(found.upper, same.upper)
+    numbers = Observations.exact([t if t and t[0] in " <>" else t and float(t) for t in LIMITS])
+    np.testing.assert_array_equal(numbers.upper, same.upper)
+
+
+def test_a_count_below_seven_is_at_most_six():
+    given, same = ["<7", ">3", "<=7", ">=3", "5"], ([-INF, 4, -INF, 3, 5], [6, INF, 7, INF, 5])
+    found = within_support(Observations.exact(given), [Poisson()])
+    np.testing.assert_array_equal([found.lower[:, 0], found.upper[:, 0]], same)
+
+
+def test_readings_below_the_lowest_reading_in_steps_are_below_it_by_text_and_by_flags():
+    values = [7, 7, 9, 12, 8, 10, 7, 11, 15, 13, 9]
+    flags = [-1] + [0] * 10
+    text = Observations.exact(["<7", *map(str, values[1:])]).rounded(1)
+    found, same = (
+        within_steps(each, [REAL]).upper
+        for each in (text, Observations.from_flags(values, flags).rounded(1))
+    )
+    assert same[0] == 6.5
+    np.testing.assert_allclose(found, same, rtol=1e-12)
+
+
+@pytest.mark.parametrize("word", ["<", "<LOD", "< 0.5 mg", "n.d.", "<>5"])
+def test_other_text_is_no_bound(word):
+    with pytest.raises(ValueError, match="row 1"):
+        Observations.exact(["<1", word, "2"])
+
+
+def test_a_bound_in_text_is_refused_where_flags_or_bounds_say_it_as_well():
+    y = ["<1", "2"]
+    for read in (
+        lambda: Observations.from_flags(y, [1, 0]),
+        lambda: Observations.from_capacity(y, 5),
+        lambda: Observations.from_detection_limit(y, 1),
+        lambda: Observations.from_rounding(y, 1),
+        lambda: Observations.from_bounds(y, [2, 3]),
+    ):
+        with pytest.raises(ValueError, match="row 0"):
+            read()

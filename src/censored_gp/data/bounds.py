@@ -54,6 +54,8 @@ class Seen(NamedTuple):
         The table, in which text then names columns.
     keys : sequence, optional
         Of a long table the outputs by row, to which a dict of capacities refers.
+    flags : array (N, D), optional
+        Where text says that a value is a bound ("<0.5"): -1 at most, 1 at least, 0 exact.
     """
 
     values: Cells
@@ -62,11 +64,12 @@ class Seen(NamedTuple):
     flat: bool = False
     table: Table | None = None
     keys: Sequence[Any] | None = None
+    flags: Cells | None = None
 
     @property
     def unknown(self) -> Seen:
         """The same cells, all missing."""
-        return self._replace(values=np.full(self.values.shape, np.nan))
+        return self._replace(values=np.full(self.values.shape, np.nan), flags=None)
 
     def place(self, row: int) -> str:
         """Return where a row stands, in words."""
@@ -78,11 +81,15 @@ class Seen(NamedTuple):
 Bounds = tuple[Cells, Cells, tuple[str, ...], bool, Any]
 
 
-def read_values(y: Any, noun: str = "Output", *, flags: bool = False) -> Seen:
+def read_values(y: Any, noun: str = "Output", *, flags: bool = False, bounds: bool = False) -> Seen:
     """Return the cells of a table, an array, or anything that reads as one.
+
+    They may be `flags` in words or, if asked for, `bounds` in text.
 
     >>> read_values([1.0, None]).values.tolist()
     [[1.0], [nan]]
+    >>> read_values(["<0.5", 2.0], bounds=True).flags.tolist()
+    [[-1.0], [0.0]]
     """
     from censored_gp.data.tables import read_columns, shape_of
 
@@ -91,9 +98,13 @@ def read_values(y: Any, noun: str = "Output", *, flags: bool = False) -> Seen:
     columns, named = read_columns(y, noun, prefix="y", alone="y")
     if not columns:
         raise DataError("got no column. There must be at least one.", noun)
+    names, flat = tuple(column.name for column in columns), len(shape_of(y, noun)) == 1
+    if bounds:
+        read = zip(*(column.readings(noun) for column in columns), strict=True)
+        values, at = (np.stack(each, axis=1) for each in read)
+        return Seen(values, names, named, flat, flags=at)
     parsed = [column.flags(noun) if flags else column.numbers(noun) for column in columns]
-    names = tuple(column.name for column in columns)
-    return Seen(np.stack(parsed, axis=1), names, named, len(shape_of(y, noun)) == 1)
+    return Seen(np.stack(parsed, axis=1), names, named, flat)
 
 
 def read_bounds(
@@ -126,6 +137,12 @@ def read_bounds(
     hint = "Use Observations.from_bounds for what is only bounded."
     refuse(np.isinf(values), names, "Output", said, values, hint=hint)
     shares = _read_exposure(exposure, seen)
+    if seen.flags is not None and seen.flags.any():
+        if bounded or censored is not None or capacity is not None:
+            row, d = np.argwhere(seen.flags)[0].tolist()
+            said = "got a bound in text, such as <0.5, and flags, a capacity or bounds as well. "
+            raise DataError(said + "Give one of them.", "Output", names[d], row)
+        censored, side, seen = seen.flags, "right", seen._replace(flags=None)
     if bounded:
         return _without_unknown(_join(seen, lower, upper), shares, seen)
     limits = spread(capacity, seen, "Capacity").values

@@ -488,10 +488,11 @@ def _read_cells(
     """
     bounded = given.get("lower") is not None or given.get("upper") is not None
     absent = {name for name in outputs if bounded and not table.has(name)}
-    missing = np.full(len(table), np.nan)
-    values = [missing if n in absent else table.numbers(n, "Output") for n in outputs]
+    missing = np.full(len(table), np.nan), np.zeros(len(table))
+    read = (missing if n in absent else table.readings(n, "Output") for n in outputs)
+    values, flags = (np.stack(each, axis=1) for each in zip(*read, strict=True))
     names = tuple(map(str, outputs))
-    seen = Seen(np.stack(values, axis=1), names, named=True, table=table, keys=keys)
+    seen = Seen(values, names, named=True, table=table, keys=keys, flags=flags)
     return Observations(*read_bounds(seen, **given))
 
 

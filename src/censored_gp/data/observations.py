@@ -153,17 +153,19 @@ class Observations:
 
     @classmethod
     def exact(cls, y: Any, *, exposure: Any = None) -> Observations:
-        """Values seen as they are; NaN is missing.
+        """Values seen as they are; NaN is missing, and text such as "<0.5" a bound.
 
         An exposure, the share of the period in which each could be seen, has the shapes of a
         capacity (see `from_capacity`).
 
         >>> Observations.exact([1.5, float("nan")]).is_missing[:, 0]
         array([False,  True])
+        >>> Observations.exact(["<0.5", 1.2]).upper[:, 0]
+        array([0.5, 1.2])
         >>> Observations.exact([3, 5], exposure=[1, 0.5]).is_exact[:, 0]
         array([ True, False])
         """
-        return cls(*read_bounds(read_values(y), exposure=exposure))
+        return cls(*read_bounds(read_values(y, bounds=True), exposure=exposure))
 
     @classmethod
     def from_flags(
@@ -193,7 +195,7 @@ class Observations:
           y: 1 exact, 1 at least a bound (right-censored), 1 seen for a part of the period
         """
         given = {"censored": censored, "side": side, "exposure": exposure}
-        seen = cls(*read_bounds(read_values(y), **given))
+        seen = cls(*read_bounds(read_values(y, bounds=True), **given))
         if not strict:
             return seen
         values = seen.values()
@@ -225,7 +227,7 @@ class Observations:
         >>> Observations.from_capacity([3, 8], 8).is_right[:, 0]
         array([False,  True])
         """
-        return cls(*read_bounds(read_values(y), capacity=capacity))
+        return cls(*read_bounds(read_values(y, bounds=True), capacity=capacity))
 
     @classmethod
     def from_detection_limit(
@@ -549,7 +551,7 @@ def within_steps(observations: Observations, supports: Sequence[Support]) -> Obs
     kept = (lower == upper) & np.stack(possible, axis=1)
     lowest = np.min(np.where(observations.is_exact, lower, np.inf), axis=0)
     below, above = (np.where(_on_grid(end, step) & ~kept, step / 2, 0) for end in (lower, upper))
-    above = np.where((lower < upper) & (upper == lowest), -above, above)
+    above = np.where((lower < upper) & (np.isclose(upper, lowest, 1e-12, 0)), -above, above)
     return dataclasses.replace(observations, lower=lower - below, upper=upper + above)
 
 

@@ -40,6 +40,9 @@ DAY = re.compile(r"(18|19|20|21)\d{2}[01]\d[0-3]\d")
 # A number whose commas may separate thousands.
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 
+# The sign of a bound in text, as in "<0.5" or "≥ 100"; without "=" the number itself is excluded.
+BOUND = r"^\s*(?P<sign>[<>≤≥]=?)\s*(?P<number>[-+.\d].*)$"
+
 ISO_TIMES = (
     "There must be ISO 8601 times that exist, such as 2024-06-03 or 2024-06-03T14:30, with or "
     "without a zone (Z, +02:00), or numbers."
@@ -111,6 +114,12 @@ class Column(NamedTuple):
         if not self.is_text:
             return self.values.astype(np.float64, copy=False)
         return _parse_numbers(pa.array(self.values, pa.string()), self.name, noun, self.decimal)
+
+    def readings(self, noun: str) -> tuple[Numbers, Numbers]:
+        """Return numbers and flags: text such as "<0.5" is at most (-1), ">100" at least (1)."""
+        if not self.is_text:
+            return (found := self.numbers(noun)), np.zeros(len(found))
+        return _parse_readings(pa.array(self.values, pa.string()), self.name, noun, self.decimal)
 
     def flags(self, noun: str) -> Numbers:
         """Return flags as 1, 0, -1 and NaN; words such as yes and false are read."""
@@ -210,6 +219,13 @@ class Table:
         if types.is_string(array.type):
             return _parse_numbers(array, str(name), noun, self.decimal)
         return from_arrow(array, str(name), noun).numbers(noun)
+
+    def readings(self, name: Any, noun: str) -> tuple[Numbers, Numbers]:
+        """Return a column of numbers and what text such as "<0.5" makes of them; see `Column`."""
+        array = _plain(self.array(name, noun))
+        if types.is_string(array.type):
+            return _parse_readings(array, str(name), noun, self.decimal)
+        return from_arrow(array, str(name), noun).readings(noun)
 
     def flags(self, name: Any, noun: str) -> Numbers:
         """Return a column of flags as 1, 0, -1 and NaN."""
@@ -460,7 +476,10 @@ def from_objects(values: list[Any], name: str, noun: str) -> pa.Array:
     values = [None if is_missing(value) else value for value in values]
     kinds = {row: _kind(value) for row, value in enumerate(values) if value is not None}
     kind = next(iter(kinds.values()), "numbers")
-    if kind == "text" and "numbers" in kinds.values():
+    if kind in ("text", "numbers") and {"text", "numbers"} <= set(kinds.values()):
+        bounds = (isinstance(value, str) and re.match(BOUND, value) for value in values)
+        if any(bounds):
+            return pa.array([None if v is None else str(v) for v in values], pa.string())
         kind = "numbers"
     for row, other in kinds.items():
         if other == "other" or (other != kind and (kind, other) != ("numbers", "text")):
@@ -571,6 +590,21 @@ def _parse_numbers(text: pa.Array, name: str, noun: str, sign: str = ".") -> Num
         return _as_numbers(text.to_pylist(), name, noun)
 
 
+def _parse_readings(text: pa.Array, name: str, noun: str, sign: str) -> tuple[Numbers, Numbers]:
+    """Return numbers, and flags of those that text says are bounds; "<7" of a count is at most 6."""
+    parts = compute.extract_regex(text, BOUND)
+    if parts.null_count == len(parts):
+        return _parse_numbers(text, name, noun, sign), np.zeros(len(text))
+    signs = compute.struct_field(parts, "sign").fill_null("").to_numpy(zero_copy_only=False)
+    numbers = compute.coalesce(compute.struct_field(parts, "number"), text)
+    values = _parse_numbers(numbers, name, noun, sign)
+    flags = np.isin(signs, [">", "≥", ">="]) * 1.0 - np.isin(signs, ["<", "≤", "<="])
+    # Families of counts round bounds inward, and to others the next number is the same.
+    excluded = np.isin(signs, ["<", ">"]) & (values == np.round(values))
+    beyond = np.nextafter(values, np.where(flags > 0, np.inf, -np.inf))
+    return np.where(excluded, beyond, values), flags
+
+
 def _as_numbers(values: list[Any], name: str, noun: str) -> Numbers:
     """Return objects as numbers, NaN where there is none."""
     for row, value in enumerate(values):
@@ -586,10 +620,13 @@ def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "nu
         hint = "Delete commas between thousands. If it is a decimal comma, say so: --decimal ,"
     elif isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
         hint = "Write decimals with a point, or say that the decimal sign is a comma."
+    elif isinstance(value, str) and re.match(BOUND, value):
+        hint = "Text such as <0.5 is a bound in outputs that a model is fitted to, and only there."
     elif isinstance(value, str):
         hint = "Convert text to numbers or to datetimes, and categories to 0/1 columns first."
         if noun == "Output":
-            hint = "Correct the value, or leave it empty (or NA, or NaN) where it is missing."
+            hint = "Correct the value, or leave it empty (or NA, or NaN) where it is missing. What "
+            hint += "is below a detection limit may be written as <0.5."
     elif isinstance(value, datetime.timedelta | np.timedelta64):
         hint = "Divide durations by one hour, or another unit, to make them numbers."
     accepted = "numbers" if accepted == "other" else accepted

@@ -45,7 +45,7 @@ def read_targets(y: Any, **given: Any) -> Observations:
     if first is None:
         said = "CensoredGP requires y to be passed, but the target y is None."
         raise DataError(said, hint="Give y, Observations, or lower=... and upper=...")
-    seen = read_values(first, "Bound").unknown if y is None else read_values(y)
+    seen = read_values(first, "Bound").unknown if y is None else read_values(y, bounds=True)
     return Observations(*read_bounds(seen, **given))
 
 

@@ -230,7 +230,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         X : array, data frame, dict of columns, or path
             Inputs, or a table with everything; a column of times may be given as datetimes.
         y : array (N,) or (N, D), data frame, or Observations
-            Outputs, NaN where missing. May be None if bounds, or names of `outputs`, are given.
+            Outputs, NaN where missing; text such as "<0.5" or ">100" is a bound. May be None if
+            bounds, or names of `outputs`, are given.
         censored : array like y, optional
             Flags: 0 or False exact, 1 or True "at least y", -1 "at most y".
         outputs : name or list of names, optional
