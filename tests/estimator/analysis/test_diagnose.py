@@ -171,16 +171,21 @@ def test_busy_neighbours_are_told_from_usual_ones():
     np.testing.assert_allclose(found[499], 1.0)
 
 
-def verdict(ratio=1.0, error=1.0, y=None, flags=None, reading=None):
+def verdict(ratio=1.0, error=1.0, y=None, flags=None, reading=None, outlier=None):
     """The verdict on two weeks of hourly counts, with given figures of the cells censored anew."""
     rng = np.random.default_rng(0)
     y = rng.poisson(9, 336) + 1.0 if y is None else y
     flags = rng.uniform(size=336) < 0.3 if flags is None else flags
     known = Observations.from_flags(y, flags.astype(int))
     anew = known.is_exact & (rng.uniform(size=known.shape) < 0.3)
-    truth = known.lower
+    truth = known.lower.copy()
     noise = rng.choice([-1.0, 1.0], truth.shape)
-    estimates = {diagnose.THIS: ratio * truth + error * noise, "simple": truth + noise}
+    own = ratio * truth + error * noise
+    if outlier is not None:
+        place = tuple(np.argwhere(anew)[0])
+        truth[place], own[place] = outlier, 0.0
+        known = dataclasses.replace(known, lower=truth, upper=np.where(anew, truth, known.upper))
+    estimates = {diagnose.THIS: own, "simple": truth + noise}
     rows = [
         {"method": name, "output": "y", "cells": int(anew.sum()), "lost": 5.0,
          "ratio": cells[anew].sum() / truth[anew].sum(),
@@ -214,6 +219,13 @@ def test_what_speaks_against_estimates_comes_first():
         assert words in first
         assert any("5 by this model, 5 by simple" in line for line in rest)
         assert any("exposure" in line for line in rest)
+
+
+def test_one_day_says_nothing_of_the_others():
+    """A single cell may hold most of the truth, whose estimates are right everywhere else."""
+    count = np.random.default_rng(1).poisson(9, 336) + 1.0
+    assert verdict(y=0.8 * count, outlier=1000.0) == ()
+    assert verdict(y=0.8 * count, outlier=1000.0, ratio=0.7)
 
 
 def test_every_cell_is_predicted_by_a_model_that_has_not_seen_it(model):
