@@ -39,6 +39,41 @@ def test_moments_of_positive_families_hold_far_out_and_between_narrow_bounds(nam
         np.testing.assert_allclose(variance[i], spread, rtol=1e-4, atol=1e-18)
 
 
+@pytest.mark.parametrize(
+    ("name", "theta"),
+    [
+        ("log_normal", (4.0, 1e-3)),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("gamma", (60.0, 1e6)),
+                ("weibull", (60.0, 300.0)),
+                ("tweedie", (60.0, 1e-5, 1.5)),
+            )
+        ),
+    ],
+)
+def test_bounds_that_leave_out_nothing_of_a_narrow_law_leave_its_moments(name, theta):
+    """Between bounds hundreds of deviations apart, and with one alone, where variances cancel."""
+    family = as_likelihood(name)
+    mean, variance = family.mean(*theta), family.variance(*theta)
+    lower, upper = 0.8 * mean, 1.15 * mean
+    bounds = jnp.array([[lower, upper], [lower, INF], [0.0, upper]]).T
+    found = quick(lambda a, b: family.moments_within(a, b, *theta))(*bounds)
+    np.testing.assert_allclose(found[0], np.full(3, mean), rtol=1e-12)
+    np.testing.assert_allclose(found[1], np.full(3, variance), rtol=1e-7)
+
+
+def test_waiting_times_have_no_memory():
+    """However far out: Y - a given Y >= a is as Y, and between bounds far apart, too."""
+    lower = np.array([1e3, 1e3, 1e5, 1e7])
+    upper = np.array([INF, 1.4e3, INF, 1.4e7])
+    family = as_likelihood("exponential")
+    mean, variance = quick(lambda a, b: family.moments_within(a, b, 2.0))(lower, upper)
+    np.testing.assert_allclose(mean - lower, 2.0, rtol=1e-8)
+    np.testing.assert_allclose(variance, 4.0, rtol=1e-8)
+
+
 def test_moments_of_a_truncated_normal_are_those_of_mpmath():
     """Ordinary bounds, bounds far out on either side, narrow ones, and both."""
     bounds = [(-INF, 1.0), (0.5, INF), (-1.0, 2.0), (40.0, INF), (-INF, -60.0), (30.0, 31.0)]

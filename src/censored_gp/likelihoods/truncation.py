@@ -138,15 +138,39 @@ def moments_by_powers(
 
     E[Y^m | a <= Y <= b] = E[Y^m] P_m(a <= Y <= b) / P(a <= Y <= b), where P_m has the density of Y
     times y^m / E[Y^m]. ``log_masses`` are the logs of P, P_1 and P_2, ``log_moments`` those of E[Y]
-    and E[Y^2]. Between narrow bounds the variance would cancel: there the density is integrated.
+    and E[Y^2]. Where the variance cancels, far out or next to the mean, the density is integrated.
     """
     (lower, upper), (whole, *tilted) = bounds, log_masses
     first, second = (jnp.exp(e + mass - whole) for e, mass in zip(log_moments, tilted, strict=True))
+    mean, spread = jnp.clip(first, lower, upper), jnp.maximum(second - first**2, 0.0)
     narrow = (upper < NARROW * lower) & jnp.isfinite(upper)
-    low, high = jnp.where(narrow, lower, 1.0), jnp.where(narrow, upper, 1.0)
-    centre, spread = _integrated(lambda y: family.log_density(y, *theta), low, high)
-    mean = jnp.clip(jnp.where(narrow, centre, first), lower, upper)
-    return mean, jnp.where(narrow, spread, jnp.maximum(second - first**2, 0.0))
+    hard = narrow | (ROUNDING * (1.0 + jnp.abs(whole)) * second > WORST * spread)
+
+    def density(y: Batch) -> Batch:
+        return family.log_density(y, *theta)
+
+    def integrals() -> Pair:
+        # About the likeliest of the mean and the bounds, to where the density is negligible: around
+        # the mean it is close to log-quadratic, and far out it falls almost exponentially.
+        inner = (jnp.where((end > 0.0) & jnp.isfinite(end), end, mean) for end in bounds)
+        places = jnp.stack([mean, *inner])
+        which = jnp.argmax(density(places), axis=0)[None]
+        peak = jnp.take_along_axis(places, which, axis=0)[0]
+        top, rise = jax.jvp(density, (peak,), (jnp.ones_like(peak),))
+        bend, ends = 2.0 * NEGLIGIBLE / family.variance(*theta), []
+        for sign in (-1.0, 1.0):
+            fall = jnp.maximum(-sign * rise, 0.0)
+            reach = 2.0 * NEGLIGIBLE / (fall + jnp.sqrt(fall**2 + bend))
+            tried = jnp.maximum(peak + sign * reach, 0.5 * peak)
+            fallen = (top - density(tried)) * reach / jnp.abs(tried - peak)
+            reach = reach * jnp.maximum(1.0, NEGLIGIBLE / jnp.maximum(fallen, 1.0))
+            ends.append(jnp.clip(peak + sign * reach, lower, upper))
+        return _integrated(density, ends[0], ends[1], peak)
+
+    closed = mean, jnp.where(lower == upper, 0.0, spread)
+    found = lax.cond(jnp.any(hard), integrals, lambda: closed)
+    mean, spread = (jnp.where(hard, h, own) for h, own in zip(found, closed, strict=True))
+    return jnp.clip(mean, lower, upper), spread
 
 
 def moments_by_stein(
@@ -204,7 +228,7 @@ def moments_by_stein(
         start, end = jnp.fmax(peak - next(reach), low), jnp.fmin(peak + next(reach), high)
         if support.discrete:
             return _summed(lambda y: family.log_density(y, *theta), start, end, peak)
-        return _integrated(lambda y: family.log_density(y, *theta), start, end)
+        return _integrated(lambda y: family.log_density(y, *theta), start, end, peak)
 
     closed = mean + away, spread
     found = lax.cond(jnp.any(hard), integrals, lambda: closed)
@@ -212,11 +236,14 @@ def moments_by_stein(
     return jnp.clip(mean, low, high), jnp.where(low == high, 0.0, spread)
 
 
-def _integrated(log_density: Curve, lower: Batch, upper: Batch) -> Pair:
-    """Return mean and variance between finite bounds by Gauss-Legendre quadrature."""
-    nodes, weights = map(jnp.asarray, gauss_legendre(40, lower.ndim))
-    half = 0.5 * (upper - lower)
-    return _weighted(log_density, lower + half, half * nodes, weights)
+def _integrated(log_density: Curve, lower: Batch, upper: Batch, peak: Batch) -> Pair:
+    """Return mean and variance between finite bounds by Gauss-Legendre on both sides of a peak."""
+    nodes, weights = map(jnp.asarray, gauss_legendre(40, peak.ndim))
+    sides = [0.5 * (end - peak) for end in (lower, upper)]
+    offsets = jnp.concatenate([half * (1.0 + nodes) for half in sides])
+    # Of a point both sides are empty, and still it has a mean.
+    widths = jnp.concatenate([(jnp.abs(half) + 1e-300) * weights for half in sides])
+    return _weighted(log_density, peak, offsets, widths)
 
 
 def _summed(log_density: Curve, lower: Batch, upper: Batch, peak: Batch) -> Pair:
