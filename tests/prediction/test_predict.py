@@ -439,3 +439,20 @@ def test_far_from_little_noise_the_predictive_is_the_mixture_of_normals(
     # A training cell of which nothing is known has its prediction.
     missing, predicted = model.imputation([3]), model.predict_distribution(x[3:4, None])
     np.testing.assert_allclose(missing.quantile(0.9), predicted.quantile(0.9), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The fit ran out of iterations")
+def test_a_normal_family_with_a_nugget_has_predictions_for_cells_of_which_nothing_is_known():
+    from censored_gp import CensoredGP
+
+    class Scattered(Gaussian, register=False):
+        nugget = True
+
+    x = np.arange(12.0)[:, None]
+    y = np.sin(x[:, 0]) + 0.3 * np.random.default_rng(0).normal(size=12)
+    y[5] = np.nan
+    model = CensoredGP(Scattered(), heteroscedastic=False, hyperparameters="fixed").fit(x, y)
+    assert model.posterior_.sites
+    missing, predicted = model.imputation([5]), model.predict_distribution(x[5:6])
+    np.testing.assert_allclose(missing.mean, predicted.mean, rtol=1e-6)
+    np.testing.assert_allclose(missing.quantile(0.9), predicted.quantile(0.9), rtol=1e-6)

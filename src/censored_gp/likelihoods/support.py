@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-# Zero less this is just below zero; nothing else is moved by it.
-JUST = 1e-300
+# Zero less this is just below zero, in any unit: programs take the smallest numbers for zero.
+JUST = 1e-200
 
 
 @dataclass(frozen=True)

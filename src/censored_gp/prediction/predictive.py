@@ -440,7 +440,7 @@ class Prediction:
                 bounds = () if held else tuple(bound[cells] for bound in self._bounds)
                 spread = None if spread is None else self._at(spread, held, places)
                 nodes = Nodes(family, gamma, weights[:, None], bounds, own, spread)
-                yield cells, reweight(nodes) if self._has_cavity(family) else nodes
+                yield cells, reweight(nodes) if bounds and self._has_cavity(family) else nodes
 
     def _by_family(
         self, rows: slice, wanted: Mask

@@ -9,6 +9,7 @@ import scipy.stats as st
 
 from censored_gp.likelihoods import Tweedie
 from censored_gp.likelihoods.special.compound import log_compound_tails, log_jump_sum
+from censored_gp.likelihoods.support import JUST
 from support.quick import quick
 
 SHAPES = np.array([0.02, 0.3, 1.0, 4.0, 19.0])
@@ -91,3 +92,11 @@ def test_a_fixed_power_is_no_parameter():
     assert fixed != Tweedie(power=1.4)
     with pytest.raises(ValueError, match=r"`power` must be a number between 1.01 and 1.99, got 2"):
         Tweedie(power=2)
+
+
+def test_nothing_lies_just_below_zero_in_any_unit():
+    """Programs take numbers below 2e-308 for zero, which has a probability."""
+    scale = np.array([1e-100, 1.0, 1e10, 1e100])
+    below, above = quick(Tweedie().log_tails_anywhere)(-JUST / scale, 1.0, 1.0, 1.5)
+    np.testing.assert_array_equal(below, np.full(4, -np.inf))
+    np.testing.assert_array_equal(above, np.zeros(4))
