@@ -591,7 +591,7 @@ def _parse_numbers(text: pa.Array, name: str, noun: str, sign: str = ".") -> Num
 
 
 def _parse_readings(text: pa.Array, name: str, noun: str, sign: str) -> tuple[Numbers, Numbers]:
-    """Return numbers, and flags of those that text says are bounds; "<7" of a count is at most 6."""
+    """Return numbers and flags of those that are bounds; of counts "<7" is at most 6."""
     parts = compute.extract_regex(text, BOUND)
     if parts.null_count == len(parts):
         return _parse_numbers(text, name, noun, sign), np.zeros(len(text))
