@@ -691,6 +691,10 @@ def read_columns(
                 found = f"an array of shape {array.shape}" if array.ndim else type(data).__name__
                 said = f"got {found}. There must be rows and columns, or a data frame (a lazy one "
                 hint = "Reshape the data, as with .reshape(-1, 1)."
+                if isinstance(data, str):
+                    hint = (
+                        "Names of columns go with names of outputs: fit(table, outputs='y', ...)."
+                    )
                 raise DataError(said + "after .collect()).", noun, hint=hint)
             names = [alone] if array.ndim == 1 else [f"{prefix}{c}" for c in range(array.shape[1])]
             columns = dict(zip(names, np.atleast_2d(array.T), strict=True))

@@ -161,6 +161,8 @@ def _require_possible(observations: Observations, likelihoods: Likelihoods) -> t
     hint = "Correct the value, make it NaN if it is not known, or choose another likelihood."
     if any(not f.support.discrete and f.support.lower == 0.0 for f in likelihoods):
         hint += " If it was rounded, give the step: rounded=..."
+    if any(not f.support.discrete and f.support.upper == 1.0 for f in likelihoods):
+        hint += " Divide percentages by 100."
     refuse(impossible, names, "Output", "got {:g}. {}", lower, accepts, hint=hint)
     said = "got from {:g} to {:g}, where no such value lies. {}"
     refuse(empty, names, "Output", said, lower, upper, accepts, hint=hint)

@@ -641,7 +641,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Demand is lost where a cell is right-censored or was seen for a part of its period: what was
         wanted, less what was recorded. With `substitution`, what another output served is not lost,
         and `demand` is own demand. Intervals are of the sums themselves, from joint draws. Missing
-        cells are left out.
+        cells are left out and, with a warning, left- and interval-censored ones.
 
         Parameters
         ----------

@@ -147,6 +147,23 @@ def test_what_is_exact_was_within_its_limit(flag):
     assert np.all(far[anew] == limit)
 
 
+@pytest.mark.parametrize("reached", [False, True])
+def test_exact_counts_under_a_capacity_are_below_it_unless_one_has_reached_it(reached):
+    rng = np.random.default_rng(0)
+    y = np.minimum(rng.poisson(5, 24 * 28), 6.0)
+    full = y == 6
+    full[np.argmax(full)] = not reached
+    known = Observations.from_flags(y, full.astype(int))
+    training = SimpleNamespace(
+        observations=known, times=HOURS.astype("M8[s]"), inputs=None, seen=known,
+        likelihoods=(as_likelihood("poisson"),),
+    )  # fmt: skip
+    expected = np.full(known.shape, 8.0)
+    again = diagnose.censor_anew(SimpleNamespace(training_=training), known.is_exact, expected, rng)
+    anew = known.is_exact & ~again.is_exact
+    assert np.all(again.upper[anew] == (6 if reached else 5))
+
+
 def test_simple_methods_learn_from_exact_cells_and_keep_to_the_bounds():
     rng, hour = np.random.default_rng(0), np.arange(24 * 28) % 168
     missing = hour == 100
@@ -224,7 +241,7 @@ def test_what_speaks_against_estimates_comes_first():
 def test_one_day_says_nothing_of_the_others():
     """A single cell may hold most of the truth, whose estimates are right everywhere else."""
     count = np.random.default_rng(1).poisson(9, 336) + 1.0
-    assert verdict(y=0.8 * count, outlier=1000.0) == ()
+    assert verdict(y=0.8 * count, outlier=1000.0)[0].startswith("It cannot be told")
     assert verdict(y=0.8 * count, outlier=1000.0, ratio=0.7)
 
 

@@ -243,6 +243,15 @@ def test_draws_go_with_the_model_that_they_are_of(model):
     assert len(demand.LATEST) < count
 
 
+def test_what_is_left_out_of_the_sums_is_said(model):
+    known = Observations([5.0, -np.inf, 1, 2, 3], [np.inf, 4, 1.5, 2, 3])
+    fitted = CensoredGP(likelihood="gaussian", hyperparameters="fixed")
+    fitted.fit(np.arange(5.0)[:, None], known)
+    with pytest.warns(UserWarning, match=r"^2 cell"):
+        found = fitted.lost_demand()
+    assert [found[0][name] for name in ("cells", "censored", "observed")] == [3, 1, 10]
+
+
 def test_a_model_that_ignores_bounds_has_lost_nothing(model):
     naive = CensoredGP(use_censoring=False)
     vars(naive).update({k: v for k, v in vars(model).items() if k.endswith("_")})

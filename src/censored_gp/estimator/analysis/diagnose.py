@@ -53,6 +53,9 @@ CLEARLY = 2.0
 
 THIS = "this model"
 
+# The last line of a verdict.
+MORE = "More data, further inputs or another likelihood may help."
+
 Cells = Float[np.ndarray, "N D"]
 Mask = Bool[np.ndarray, "N D"]
 Times = Shaped[np.ndarray, " N"]
@@ -68,7 +71,8 @@ class Diagnosis:
     Attributes
     ----------
     verdict : tuple of str
-        Why estimates are not to be trusted, and what to do; empty if nothing speaks against them.
+        Why estimates are not to be trusted, or that too few exact cells could tell, and what to
+        do; empty if nothing speaks against them.
     warnings : tuple of str
         Further problems, in sentences.
     rows : table
@@ -213,6 +217,9 @@ def censor_anew(model: Any, free: Mask, expected: Cells, rng: np.random.Generato
         # What is exact was within its own limit, where there are few: that much is known of it.
         floors = np.unique(seen.upper[seen.is_left[:, d], d])
         floors = np.append(-np.inf, floors if len(floors) <= 5 else [])
+        # So it was below its capacity: a count by one or more.
+        highest = np.max(y[known.is_exact[:, d]], initial=-np.inf)
+        limit = capacity[d] - (support.discrete and highest < capacity[d])
         for j in rng.permutation(np.flatnonzero(whole[:, d]))[:count]:
             for slot in levels:
                 same = slot == slot[j]
@@ -238,7 +245,7 @@ def censor_anew(model: Any, free: Mask, expected: Cells, rng: np.random.Generato
                 # As often up as down, but never beyond the truth.
                 ends = np.floor(ends + rng.uniform())
             lower[i, d] = min(max(ends[0], floors[floors <= y[i]].max()), y[i])
-            upper[i, d] = max(min(ends[1], capacity[d]), y[i])
+            upper[i, d] = max(min(ends[1], limit), y[i])
     return dataclasses.replace(known, lower=lower, upper=upper, exposure=exposure)
 
 
@@ -357,6 +364,7 @@ def verdict_of(
     total = {row["method"]: row for row in rows if row["output"] == rows[-1]["output"]}
     own, day = total[THIS], _days(times, len(known))
     found: dict[str, str] = {}
+    unclear = ""
 
     def ratio(cells: Cells, to: Float[np.ndarray, "N D"] | Mask) -> tuple[float, float]:
         """Return the ratio of two sums and its jackknife standard error, over days."""
@@ -378,6 +386,12 @@ def verdict_of(
             found[f"where the truth is known, it is {wrong} by {abs(bias):.0%}"] = (
                 f"{own['cells']} exact cells were censored anew, as the real ones are. The "
                 f"estimates of them sum to {own['ratio']:.2f} times the truth."
+            )
+        elif abs(bias) > 0.1 and noise > 0.2:
+            unclear = (
+                "It cannot be told whether these estimates are to be trusted: those of "
+                f"{own['cells']} exact cells that were censored anew sum to {own['ratio']:.2f} "
+                "times the truth, which rests on few of them."
             )
         best = min(total, key=lambda name: total[name]["error"])
         gain, noise = ratio(np.abs(off[THIS]) - np.abs(off[best]), anew)
@@ -429,7 +443,7 @@ def verdict_of(
                 "with demand, which the model assumes not to be."
             )
     if not found:
-        return ()
+        return (unclear, MORE) if unclear else ()
     lines = [f"Do not trust these estimates: {'; '.join(found)}.", *found.values()]
     if known.falls_short.any():
         lost = ", ".join(f"{row['lost']:,.0f} by {name}" for name, row in total.items())
@@ -445,7 +459,7 @@ def verdict_of(
             'demand. For counts that stopped at an unknown moment, pass exposure="unknown". Else '
             "report both readings, or take flagged cells for missing (NaN)."
         )
-    return *lines, "More data, further inputs or another likelihood may help, too."
+    return *lines, MORE
 
 
 def warnings_of(model: Any, scores: Scores) -> tuple[str, ...]:

@@ -138,6 +138,9 @@ def known_inputs(X: Any, columns: Columns, time: Any, wall: Times, instants: Tim
     table = read_table(X)
     accepted = [source for source in columns.groups if source != str(time)]
     used = [source for source in accepted if table.has(source)]
+    if not accepted:
+        said = "got a table, but the model has no inputs beside its time."
+        raise DataError(said, argument="inputs", hint="Leave it out.")
     if not used:
         said = f"must have columns among {listed(accepted)}, got {listed(table.names)}."
         raise DataError(said, argument="inputs")

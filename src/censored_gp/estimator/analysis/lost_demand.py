@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from scipy.sparse import csr_array
 
-from censored_gp.data.errors import did_you_mean, listed, refuse, shortened
+from censored_gp.data.errors import did_you_mean, listed, refuse, shortened, warn
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import group_labels, is_missing, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
@@ -73,9 +73,14 @@ def lost_demand(model: Any, by: Any, probability: float, samples: int, seed: Any
         )
     check_probability(probability)
     check_draws(samples, "samples")
-    groups = group_cells(model.training_, by)
+    groups, known = group_cells(model.training_, by), model.observations_
+    if unsaid := int(np.sum(known.is_left | known.is_interval)):
+        warn(
+            f"{unsaid} cell(s) with an upper bound have no record from which something could be "
+            "missing: they are left out of all sums. `impute` estimates them."
+        )
     lost, moved = draw_lost(model, samples, seed_of(seed, model.random_state, 0))
-    return model.training_.table(summarise(model.observations_, lost, groups, probability, moved))
+    return model.training_.table(summarise(known, lost, groups, probability, moved))
 
 
 def draw_lost(model: Any, samples: int, seed: Any) -> Lost:
@@ -129,7 +134,7 @@ def summarise(
     """Return observed and lost demand of each group, with intervals, from joint draws in parts.
 
     With substitution, demand that was served by another output is that of the output it was `moved`
-    from. Missing and left-censored cells, of which no value was recorded, are left out.
+    from. Missing cells and those with an upper bound, of which no value was recorded, are left out.
     """
 
     def sums(cells: Shaped[np.ndarray, "N D"]) -> Float[np.ndarray, " G"]:
