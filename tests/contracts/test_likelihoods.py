@@ -267,6 +267,21 @@ def test_draws_have_the_mean_and_spread(distinct):
     np.testing.assert_allclose(np.std(draws), oracle.std(), rtol=0.25)
 
 
+@pytest.mark.parametrize("rate", [9e3, 1.1e4, 1e8, 1e12])
+def test_draws_of_large_counts_follow_their_law(rate):
+    """In single precision, as JAX draws, their spread is wrong by a fifth and more."""
+    draws = quick(lambda key: as_likelihood("poisson").sample(key, (20_000,), rate))
+    share = st.poisson(rate).cdf(np.asarray(draws(jax.random.key(0))))
+    assert st.kstest(share, "uniform").pvalue > 1e-3
+
+
+def test_draws_of_many_amounts_do_not_overflow():
+    """Of 6e21 amounts on average, more than integers can count."""
+    family = as_likelihood("tweedie")
+    draws = quick(lambda key: family.sample(key, (100,), 1e3, 1e-20, 1.5))(jax.random.key(0))
+    np.testing.assert_allclose(draws, 1e3, rtol=1e-9)
+
+
 def test_moments_between_bounds_are_those_of_numerical_integration(distinct):
     family, theta, oracle = distinct
     lower = np.array([oracle.ppf(0.3), -np.inf, oracle.ppf(0.2), -np.inf])

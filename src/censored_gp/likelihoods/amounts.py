@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite
+from censored_gp.likelihoods.counts import draw_poisson
 from censored_gp.likelihoods.links import Link
 from censored_gp.likelihoods.special.compound import (
     LEAST,
@@ -141,8 +142,8 @@ class Tweedie(Likelihood):
     ) -> Batch:
         """Return sums of Poisson numbers of gamma draws."""
         (rate, a, scale), keys = _jumps(mean, dispersion, power), jax.random.split(key)
-        count = jax.random.poisson(keys[0], rate, shape, dtype=int)
-        draws = jax.random.gamma(keys[1], a * jnp.maximum(count, 1), shape, float)
+        count = draw_poisson(keys[0], rate, shape)
+        draws = jax.random.gamma(keys[1], a * jnp.maximum(count, 1.0), shape, float)
         return jnp.where(count > 0, scale * draws, 0.0)
 
     def rescaled(self, shift: Batch, scale: Batch, *theta: Batch) -> tuple[Batch, ...]:

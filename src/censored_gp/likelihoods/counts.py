@@ -17,6 +17,20 @@ from censored_gp.likelihoods.special.gamma import log_gamma_tails, log_poisson
 from censored_gp.likelihoods.support import COUNTS, REAL
 from censored_gp.likelihoods.truncation import Kind, moments_by_stein
 
+# JAX draws in single precision, which shows above this rate; by Cornish and Fisher, with the
+# skewness, draws are then as good as exact.
+LARGE = 1e4
+
+
+def draw_poisson(key: Array, rate: Batch, shape: Shape) -> Batch:
+    """Return Poisson draws of any finite rate, as floating-point numbers; of others NaN."""
+    rate = jnp.asarray(rate)
+    small = rate <= LARGE
+    few = jax.random.poisson(key, jnp.where(small, rate, 1.0), shape, dtype=int)
+    z = jax.random.normal(key, shape, float)
+    many = jnp.floor(rate + jnp.sqrt(rate) * z + (z**2 - 1.0) / 6.0 + 0.5)
+    return jnp.where(small, few, many)
+
 
 class Poisson(Likelihood):
     """Y ~ Poisson(rate).
@@ -62,7 +76,7 @@ class Poisson(Likelihood):
 
     def sample(self, key: Array, shape: Shape, rate: Batch) -> Batch:
         """Return Poisson draws."""
-        return jax.random.poisson(key, rate, shape, dtype=int).astype(float)
+        return draw_poisson(key, rate, shape)
 
     def exposed(self, share: Batch, rate: Batch) -> tuple[Batch, ...]:
         """Return share rate."""
@@ -125,7 +139,7 @@ class NegativeBinomial(Likelihood):
         rate_key, count_key = jax.random.split(key)
         mean, r = self.mean(mean, dispersion), 1.0 / jnp.asarray(dispersion)
         rate = mean * jax.random.gamma(rate_key, r, shape, float) / r
-        return jax.random.poisson(count_key, rate, shape, dtype=int).astype(float)
+        return draw_poisson(count_key, rate, shape)
 
     def exposed(self, share: Batch, mean: Batch, dispersion: Batch) -> tuple[Batch, ...]:
         """Return share mean and the same dispersion: the rate of the whole period is one Gamma."""
