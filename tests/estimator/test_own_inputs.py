@@ -1,6 +1,7 @@
 """Inputs that are one output's own, in long and wide tables and in arrays; and holidays."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -40,6 +41,15 @@ def wide():
 def test_slopes_are_learned(wide):
     slopes = np.ravel(wide.posterior_.model.priors["mean"].slopes.size)
     np.testing.assert_allclose(slopes * wide.units_.scale, [-1.0, 0.5], atol=0.1)
+
+
+def test_the_summary_has_what_a_unit_of_an_own_input_adds(wide):
+    """That is the difference of predictions, wherever they are."""
+    told = dict(re.findall(r"price . on (\w) (\S+?)(?:,|\n)", wide.summary()))
+    for name in ("a", "b"):
+        other = wide.predict(WIDE | {f"price {name}": PRICES[:, 0] + 1})[name]
+        added = other - wide.predict(WIDE | {f"price {name}": PRICES[:, 0]})[name]
+        np.testing.assert_allclose(added, float(told[name]), rtol=0.01)
 
 
 def test_long_tables_and_arrays_give_the_same(wide):

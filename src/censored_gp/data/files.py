@@ -159,7 +159,8 @@ class File:
             raise self._problem(WORKBOOK)
         if not self.path.name.lower().endswith(CSV_ENDINGS):
             endings = ", ".join(CSV_ENDINGS + PARQUET_ENDINGS)
-            raise self._problem(f"got a name that does not end in {endings}. Convert the file.")
+            hint = "Convert the file, or if it is a model, load it."
+            raise self._problem(f"got a name that does not end in {endings}. {hint}")
 
     def _open(self) -> IO[bytes]:
         """Open the file for reading, unpacked."""

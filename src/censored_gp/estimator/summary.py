@@ -98,6 +98,15 @@ def _role_lines(estimator: Any, role: str, lmc: LMC) -> list[str]:
         spread = np.sqrt(np.diagonal(part.matrix)) * units
         sizes = ", ".join(f"{n} {s:.3g}" for n, s in zip(part.outputs, spread, strict=True))
         lines.append(f"  {part.kernel}, standard deviation {sizes}")
+    if lmc.slopes is not None:
+        slopes = np.reshape(lmc.slopes.size, (len(lmc.outputs), -1))
+        effects = [
+            f"{estimator.columns_.names[c]} on {name} {slope * _unit(estimator, role, name):.3g}"
+            for d, columns, each in zip(lmc.outputs, lmc.slopes.columns, slopes, strict=True)
+            for name in [estimator.output_names_[d]]
+            for c, slope in zip(columns, each, strict=True)
+        ]
+        lines.append(f"  own inputs, effect of one unit: {', '.join(effects)}")
     if lmc.nugget is not None:
         nugget = np.abs(np.asarray(lmc.nugget.size)).reshape(len(lmc.outputs), -1)
         sizes = [
