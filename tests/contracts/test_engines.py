@@ -15,8 +15,6 @@ from censored_gp.inference.svi import SVISettings
 from censored_gp.likelihoods import Gaussian
 from support import small
 
-STATUSES = {"converged", "out of iterations", "stuck", "interrupted", "diverged"}
-
 
 def nuts(**choices) -> Any:
     return pytest.importorskip("censored_gp.inference.nuts").NutsSettings(**choices)
@@ -84,7 +82,6 @@ def test_a_fit_that_ends_too_early_says_what_to_raise(engine):
     assert not result.converged
     assert "raise" in result.message
     assert np.isfinite(result.elbo)
-    assert result.status in STATUSES
     assert np.all(np.isfinite(latent(posterior, task().inputs)[0]["mean"]))
 
 

@@ -43,11 +43,6 @@ def test_one_lengthscale_per_column_equals_scikit_learn(ours, theirs, X):
     np.testing.assert_allclose(ours([0.5, 1.0, 3.0])(X, X), theirs([0.5, 1.0, 3.0])(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [*(k(0.3) for k in STATIONARY), Periodic(2.0, 0.3), White()])
-def test_unit_variance(kernel, X):
-    np.testing.assert_array_equal(kernel.diagonal(X), np.ones(25))
-
-
 def test_second_derivatives_and_those_in_the_rows_are_finite_at_zero_distance(X):
     def total(lengthscale, Z):
         return sum(jnp.sum(kernel(lengthscale)(Z, X)) for kernel in STATIONARY)
