@@ -186,5 +186,22 @@ def log_negative_binomial(k: Numbers, mu: Numbers, alpha: Numbers) -> Batch:
     odds = jnp.log1p(alpha * peak) - jnp.log1p(alpha * k) - jnp.log(peak)
     largest = jnp.where(some, log_odds_kernel(peak + 1.0, peak, alpha) + odds, 0.0)
     ratio = jnp.where(some, k * jnp.log(jnp.where(some, mu / peak, 1.0)), 0.0)
+    return largest + ratio - _log_power(k, mu, alpha)
+
+
+@with_slopes
+def _log_power(asked: tuple[bool, ...], k: Batch, mu: Batch, alpha: Batch) -> tuple[Batch, tuple]:
+    """Return (k + 1/alpha) log[(1 + alpha mu) / (1 + alpha k)], which is mu - k at alpha = 0."""
     growth = 1.0 + alpha * k
-    return largest + ratio - growth * log1p_ratio(alpha, (mu - k) / growth)
+    h = (mu - k) / growth
+    product = alpha * h
+    near = jnp.abs(product) < 0.3
+    curvature = log1p_curvature(jnp.where(near, product, 0.0))
+    outer_alpha = jnp.where(near, 1.0, alpha)
+    ratio = jnp.where(near, h + h * product * curvature, jnp.log1p(product) / outer_alpha)
+    in_mu = growth / (1.0 + alpha * mu)
+    in_alpha = None
+    if asked[2]:
+        outer = (ratio - h * in_mu) / outer_alpha
+        in_alpha = -jnp.where(near, jnp.square(h) * (curvature + in_mu), outer)
+    return growth * ratio, (alpha * ratio - 1.0, in_mu, in_alpha)
