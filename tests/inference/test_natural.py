@@ -279,6 +279,15 @@ def test_a_bound_that_the_sites_alone_raise_is_not_calm(monkeypatch):
     assert run.calm == 0
 
 
+def test_a_small_gain_of_a_short_site_step_is_not_calm():
+    """A tenth of the way that gains a fifth of the tolerance has twice as much ahead."""
+    run = Optimizer(small.separate().problem(small.separate().model), NaturalSettings(), 1e-9)
+    for rho, calm in ((1.0, 1), (0.1, 0)):
+        run.rho = rho
+        run._settle(0.2 * NaturalSettings().tolerance)
+        assert run.calm == calm
+
+
 @pytest.mark.parametrize("coupled", [True, False])
 def test_a_kernel_without_hyper_parameters_is_fitted(coupled):
     kernels = {"mean": (White(),), "scale": ()}

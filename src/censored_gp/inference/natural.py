@@ -382,7 +382,9 @@ class Optimizer:
     def _settle(self, change: float, factor: float = 1.0) -> None:
         """Count how many iterations in a row changed next to nothing."""
         rate = factor * self.settings.tolerance_per_cell
-        calm = abs(change) < self.settings.tolerance + rate * self.problem.cells
+        # Short steps of the sites change little though there is far to go.
+        most = self.rho * (self.settings.tolerance + rate * self.problem.cells)
+        calm = abs(change) < most
         self.calm = self.calm + 1 if calm else 0
 
 
