@@ -148,3 +148,10 @@ def test_rows_of_result_tables_of_every_make(make):
     table = module.table(columns) if make == "pyarrow" else module.DataFrame(columns)
     for each in (table, columns, expected):
         assert as_arrow(each).to_pylist() == expected
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_numbers_in_place_of_text_stay_numbers(make):
+    table = read_table(make({"y": ["<1", "2"], "x": [1, 2]}))
+    found = table.with_column("y", np.array([0.5, 2.0])).native()
+    np.testing.assert_array_equal(np.asarray(found["y"], dtype=object), [0.5, 2.0])

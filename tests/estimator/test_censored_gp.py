@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
 )
 
-from censored_gp import MOCGP, CensoredGP, Observations, Prediction
+from censored_gp import MOCGP, CensoredGP, Observations, Prediction, load
 from censored_gp.estimator import censored_gp, progress
 from censored_gp.estimator.censored_gp import reported
 from censored_gp.kernels import RBF, Block, Matern32, Periodic
@@ -563,3 +563,25 @@ def test_the_summary_has_sizes_in_the_units_of_the_outputs():
 
     # The latent mean of a log-normal is that of a logarithm.
     np.testing.assert_allclose(sizes(1000.0) / sizes(1.0), [1000.0, 1.0], rtol=0.05)
+
+
+def test_detection_limits_in_text_are_known_wherever_outputs_are_read(tmp_path):
+    """Outputs in text say the same of training rows, of other rows and of loaded models."""
+    rng = np.random.default_rng(0)
+    lead = np.exp(rng.normal(size=30)).round(2)
+    words = [f"<{0.7}" if value < 0.7 else str(value) for value in lead]
+    table = pd.DataFrame({"x": np.arange(30.0), "lead": words})
+    settings = {"likelihood": "log_normal", "hyperparameters": "fixed"}
+    model = CensoredGP(**settings).fit(table, outputs="lead", inputs="x")
+    flags = np.where(lead < 0.7, -1, 0)
+    known = Observations.from_flags(np.maximum(lead, 0.7), flags)
+    same = CensoredGP(**settings).fit(table[["x"]], known)
+    np.testing.assert_allclose(model.impute()["lead"], same.impute(), rtol=1e-6)
+    arrays = CensoredGP(**settings).fit(table[["x"]], table["lead"])
+    again = load(model.save(tmp_path / "model.cgp"))
+    for rows in (slice(None), slice(0, 9)):
+        expected = same.score(table[["x"]][rows], known[rows])
+        assert np.isfinite(expected)
+        assert model.score(table[rows]) == pytest.approx(expected, rel=1e-6)
+        assert again.score(table[rows]) == pytest.approx(expected, rel=1e-6)
+        assert arrays.score(table[["x"]][rows], table["lead"][rows]) == pytest.approx(expected)

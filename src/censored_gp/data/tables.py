@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -277,8 +278,14 @@ class Table:
 
     def with_column(self, name: Any, values: Any) -> Table:
         """Return the table with a column added, or exchanged."""
-        held = {key: self.arrow[key] for key in self.arrow.column_names}
-        return self._holding(held | {self._key(name): to_arrow(values)})
+        held, key = {key: self.arrow[key] for key in self.arrow.column_names}, self._key(name)
+        made = self._holding(held | {key: to_arrow(values)})
+        if pandas := made.arrow.schema.pandas_metadata:
+            # Else pandas would make of the new values what the old ones were, such as text.
+            pandas["columns"] = [each for each in pandas["columns"] if each["field_name"] != key]
+            metadata = {**made.arrow.schema.metadata, b"pandas": json.dumps(pandas).encode()}
+            made = replace(made, arrow=made.arrow.replace_schema_metadata(metadata))
+        return made
 
     def with_times(self, name: Any, zone: str | None = None, by: Any = None) -> Table:
         """Return the table with a column of times in place of text, in a zone if one is given.

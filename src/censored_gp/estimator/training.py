@@ -76,6 +76,8 @@ class TrainingData:
         The capacity, if that alone says which values of arrays are censored, and of any row.
     own_inputs : tuple of tuples of int
         Columns of the inputs that each output has of its own.
+    in_text : bool
+        Whether text of the outputs themselves ("<0.5") said which are bounds.
     """
 
     inputs: Matrix
@@ -87,6 +89,7 @@ class TrainingData:
     rows: Rows | None = None
     capacity: Any = None
     own_inputs: tuple[tuple[int, ...], ...] = ()
+    in_text: bool = False
 
     @property
     def time_column(self) -> int | None:
@@ -120,7 +123,7 @@ class TrainingData:
         """Whether arrays said how far outputs of a table were seen, so that no layout has it."""
         stated = [getattr(self.layout, n, None) for n in layouts.GIVEN if n != "side"]
         known = self.observations.is_exact | self.observations.is_missing
-        return all(each is None for each in stated) and not known.all()
+        return all(each is None for each in stated) and not (known.all() or self.in_text)
 
     @property
     def output_label(self) -> str:
@@ -221,8 +224,10 @@ def read_training(
     stated = {name for name, value in bounds.items() if value is not None} - {"side"}
     capacity = bounds["capacity"] if layout is None and stated == {"capacity"} else None
     capacity = layouts.lasting(capacity, observations.shape[1])
+    known = observations.is_exact | observations.is_missing
+    in_text = not (stated or isinstance(y, Observations) or known.all())
     parts = matrix, columns, observations, likelihoods, seen, layout, rows, capacity, own
-    return TrainingData(*parts)
+    return TrainingData(*parts, in_text=in_text)
 
 
 def seen_by(
@@ -394,7 +399,7 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None
         bounds = bounds if layout is None else {n: getattr(layout, n) for n in layouts.GIVEN}
         stated = {name for name, value in bounds.items() if value is not None} - {"side"}
         known = data.observations
-        if not stated and not np.all(known.is_exact | known.is_missing):
+        if not (stated or data.in_text or np.all(known.is_exact | known.is_missing)):
             return None
     if layout is not None:
         truth = layouts.read_truth(X, dataclasses.replace(layout, **bounds))
