@@ -628,7 +628,7 @@ def refuse_value(value: Any, row: int, name: str, noun: str, accepted: str = "nu
     elif isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
         hint = "Write decimals with a point, or say that the decimal sign is a comma."
     elif noun == "Input" and isinstance(value, str) and reads_as(fromisoformat, value.strip()):
-        hint = "If these are times, name the column by time=..., or convert it to datetimes."
+        hint = "Convert text to numbers or to datetimes, or name a column of times by time=..."
     elif isinstance(value, str) and re.match(BOUND, value):
         hint = "Text such as <0.5 is a bound in outputs that a model is fitted to, and only there."
     elif isinstance(value, str):
