@@ -131,3 +131,10 @@ def test_nothing_is_nan_at_the_ends():
     values, gradient = quick(jax.vmap(slopes))(*grid.reshape(3, -1))
     assert not np.isnan(values).any()
     assert np.isfinite(gradient).all()
+
+
+def test_counts_far_above_their_mean_keep_their_digits():
+    """With a dispersion of one they are geometric: k log[mu / (1 + mu)] - log(1 + mu)."""
+    k, mu = np.meshgrid([1e4, 1e6, 1e8], [1e-6, 1e-3, 0.5, 7.0])
+    expected = -k * np.log1p(1.0 / mu) - np.log1p(mu)
+    np.testing.assert_allclose(quick(log_negative_binomial)(k, mu, 1.0), expected, rtol=1e-13)

@@ -198,7 +198,9 @@ def _log_power(asked: tuple[bool, ...], k: Batch, mu: Batch, alpha: Batch) -> tu
     near = jnp.abs(product) < 0.3
     curvature = log1p_curvature(jnp.where(near, product, 0.0))
     outer_alpha = jnp.where(near, 1.0, alpha)
-    ratio = jnp.where(near, h + h * product * curvature, jnp.log1p(product) / outer_alpha)
+    # Where a count is far above its mean, one plus the product would cancel.
+    far = jnp.log((1.0 + alpha * mu) / growth) / outer_alpha
+    ratio = jnp.where(near, h + h * product * curvature, far)
     in_mu = growth / (1.0 + alpha * mu)
     in_alpha = None
     if asked[2]:
