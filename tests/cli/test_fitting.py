@@ -10,7 +10,7 @@ from censored_gp.cli.options import FIT, Given
 from censored_gp.data.layout import columns_used
 
 NAMES = ["t", "a", "b", "a_full", "b_full", "docks", "x,y", "16"]
-SOURCE = SimpleNamespace(name="t.csv", header=lambda: NAMES)
+SOURCE = SimpleNamespace(name="t.csv", header=NAMES)
 
 
 def options(**given):

@@ -77,7 +77,7 @@ def test_parquet_is_read_like_csv(train, tmp_path):
         table = pa.table({"time": times, "a": [1.0, 2.5, None], "full": flags})
         parquet.write_table(table, path)
         assert_good(read_training(read_file(path), **NAMES))
-        assert File(path).header() == ["time", "a", "full"]
+        assert File(path).header == ["time", "a", "full"]
 
 
 def test_a_path_is_a_table_and_results_have_its_times(write):
@@ -91,7 +91,7 @@ def test_a_path_is_a_table_and_results_have_its_times(write):
 
 def test_columns_that_nobody_asked_for_may_hold_anything(write):
     path = write('note,time,a,full\nanything,1,2,0\n"x\ny",2,3,1\n')
-    assert File(path).header() == ["note", "time", "a", "full"]
+    assert File(path).header == ["note", "time", "a", "full"]
     table = read_file(path, columns=["time", "a", "full"])
     assert table.names == ("time", "a", "full")
     assert read_training(table, **NAMES).observations.lower[:, 0].tolist() == [2, 3]
@@ -367,3 +367,14 @@ def test_an_hour_that_a_zone_skips_is_refused(times):
     with pytest.raises(DataError, match=message):
         times(lines, zone=ZONE)
     assert len(times(lines)) == 3
+
+
+def test_rows_of_parquet_files_are_those_of_the_whole_file(tmp_path):
+    """Columns that were not read before, and those that were exchanged, are taken alike."""
+    whole = pa.table({"time": [3, 1, 2], "a": [0.5, 1.5, 2.5]})
+    parquet.write_table(whole, tmp_path / "t.parquet")
+    table = read_file(tmp_path / "t.parquet").with_column("a", np.array([5.0, 6.0, 7.0]))
+    some = table.take(np.array([2, 0]))
+    assert some.numbers("time", "Time").tolist() == [2.0, 3.0]
+    assert some.numbers("a", "Output").tolist() == [7.0, 5.0]
+    assert some.place(0) == "row 3"

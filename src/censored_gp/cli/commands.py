@@ -141,7 +141,7 @@ def predict(given: Given) -> Iterator[Any]:
     if given.train is None and given.load is None:
         raise bad_option("--load / --train", "give a model file, or a table to fit first.")
     source = fitting.table_file(given.file, given)
-    source.read(source.header()[:1])  # A file that cannot be read is refused before the fit.
+    source.read(source.header[:1])  # A file that cannot be read is refused before the fit.
     model = fitting.fitted(Given(**vars(given) | {"file": given.train}), given.file)
     new = fitting.read_new(source, model, given)
     new = new.select(new.names)
@@ -388,7 +388,7 @@ def fleet(given: Given) -> None:
     data: Any = parquet_files(given.files)
     sources = [fitting.table_file(each, given) for each in data or given.files]
     arguments = fitting.fit_arguments(Given(**vars(given) | {"by": given.series}), sources[0])
-    used = [*columns_used(arguments, sources[0].header()), given.by]
+    used = [*columns_used(arguments, sources[0].header), given.by]
     arguments["series"] = arguments.pop("by")
     if given.where or not data:
         where = fitting.where_pairs(given.where)

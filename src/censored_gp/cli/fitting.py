@@ -117,7 +117,7 @@ def prepare(given: Given, also: Sequence[str] = ()) -> tuple[CensoredGP, Table, 
         steps = dict(zip(before.output_names_, before.observations_.step, strict=True))
         arguments = layout.arguments | {"rounded": steps}
         only = [str(name) for name in layout.outputs] if layout.long else []
-    columns = [*columns_used(arguments, source.header()), *also]
+    columns = [*columns_used(arguments, source.header), *also]
     table = source.read(columns, where_pairs(given.where))
     return model, table.only(arguments["by"], only) if only else table, arguments
 
@@ -157,7 +157,7 @@ def load_model(given: Given) -> CensoredGP:
 
 def read_new(source: File, model: CensoredGP, given: Given, partial: bool = False) -> Table:
     """Return new rows for a model: times and inputs. If `partial`, inputs may be left out."""
-    layout, names, columns = model.layout_, source.header(), model.columns_
+    layout, names, columns = model.layout_, source.header, model.columns_
     where, wanted = where_pairs(given.where), list(columns.groups)
     time, by = (layout.time, layout.by) if layout is not None else (None, None)
     if layout is None and any(columns.is_time):
@@ -232,7 +232,7 @@ def _likelihood(text: str) -> str | dict[str, str]:
 
 def fit_arguments(given: Given, source: File) -> dict[str, Any]:
     """Return the arguments of `CensoredGP.fit` that the options describe."""
-    names = source.header()
+    names = source.header
     outputs = split_names(given.outputs, names)
     if not outputs:
         problem = f"give the columns to model. {source.name} has {listed(names)}."

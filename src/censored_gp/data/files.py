@@ -91,12 +91,9 @@ class File:
         given = "\t" if self.delimiter == "\\t" else self.delimiter
         return given or ("\t" if ".tsv" in self.path.suffixes else ",")
 
-    def header(self) -> list[str]:
-        """Return the names of the columns."""
-        return list(self._names)
-
     @functools.cached_property
-    def _names(self) -> list[str]:
+    def header(self) -> list[str]:
+        """The names of the columns."""
         self._check_settings()
         line, names = (None, self.parquet.schema.names) if self.is_parquet else self._csv_header()
         doubles = sorted({name for name in names if names.count(name) > 1})
@@ -112,7 +109,7 @@ class File:
 
         `where` are pairs of a column and a value: only rows that have all of them are returned.
         """
-        names = self.header()
+        names = self.header
         wanted = list(dict.fromkeys(names if columns is None else columns))
         read = list(dict.fromkeys([*wanted, *(name for name, _ in where)]))
         for name in read:

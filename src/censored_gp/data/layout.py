@@ -8,6 +8,7 @@ backend, its index, its time zone, the order of its rows) comes back in every re
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -236,38 +237,29 @@ def with_own_ahead(data: Any, layout: Layout | None) -> Any:
     """
     if layout is None or not layout.long or not is_table(data):
         return data
-    table, spread = read_table(data), {}
-    pairs = zip(layout.own_inputs, zip(*layout.own_columns, strict=True), strict=True)
-    given = [(name, columns) for name, columns in pairs if table.has(name)]
-    if not given:
+    table = read_table(data)
+    own = tuple(name for name in layout.own_inputs if table.has(name))
+    if not own:
         return data
-    if not table.has(layout.by):
-        # What a row says is said of every output.
-        spread = {c: table.numbers(name, "Input") for name, columns in given for c in columns}
-    elif not table.has(layout.time):
+    time = layout.time if table.has(layout.time) else None
+    if time is None and table.has(layout.by):
         said = f"must have the column of times {layout.time!r}, as it has {layout.by!r}."
         raise DataError(said, argument="inputs")
-    else:
-        times = _inputs(table, replace(layout, inputs=(), own_inputs=(), holidays=None))
-        row, output = _codes(times, str(layout.time)), _known_labels(table, layout)
-        first = np.full((row.max(initial=-1) + 1, len(layout.outputs)), -1)
-        cells, place = np.unique(row * len(layout.outputs) + output, return_index=True)
-        first.flat[cells] = place
-        if np.any(absent := first < 0):
-            at, d = np.argwhere(absent)[0].tolist()
-            time = times.array(layout.time, "Time")[int(np.flatnonzero(row == at)[0])]
+    part = replace(layout, time=time, inputs=(), own_inputs=own, holidays=None)
+    inputs, rows = read_new(table, part)
+    if time is not None and rows.output is not None and table.has(layout.by):
+        when, times = _codes(inputs, time), inputs.array(time, "Time")
+        twice = occurrence(np.stack([when, rows.output], axis=1))[0] > 0
+        refuse(twice, time, "Time", "got {} again, for the same output.", times)
+        lacking = np.bincount(when) < len(layout.outputs)
+        if lacking.any():
+            own = when == np.argmax(lacking)
+            absent = set(range(len(layout.outputs))) - set(rows.output[own].tolist())
             said = f"must have rows of all outputs {listed(layout.outputs)} at each of its times, "
-            said += f"got none of {str(layout.outputs[d])!r} at {time}."
+            said += f"got none of {str(layout.outputs[min(absent)])!r} at {times[np.argmax(own)]}."
             raise DataError(said, argument="inputs")
-        for name, columns in given:
-            values = table.numbers(name, "Input")
-            other = values != values[first[row, output]]
-            said = "got {:g}, but another value in an earlier row of the same time and output."
-            refuse(~np.isfinite(values), name, "Input", "got no value. Fill in the value.")
-            refuse(other, name, "Input", said, values)
-            spread |= {c: values[first[row, d]] for d, c in enumerate(columns)}
-    for name, values in spread.items():
-        table = table.with_column(name, values)
+    for column in itertools.chain(*part.own_columns):
+        table = table.with_column(column, inputs.array(column, "Input"))
     return table
 
 
