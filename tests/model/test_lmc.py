@@ -1,5 +1,7 @@
 """Features and inducing inputs against the matrices they stand for, Eq. (4) and Eq. (5)."""
 
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -162,3 +164,16 @@ def test_a_nugget_is_as_large_as_its_bump_says():
     nugget = Nugget(np.array([[[0.1, -0.5, 0.2]]]), 0, 6.0)
     found = nugget.variance(np.array([[0.0], [2.0], [4.0], [3.0]]))[0, :, 0]
     np.testing.assert_allclose(found, [0.01, 0.25, 0.04, (0.25 + 0.04) / 2])
+
+
+def test_no_batched_lapack_call_is_made():
+    """A batched call waits for the threads it needs: two at a time stop a machine of two cores."""
+    task = small.separate()
+    lmc, inducing = task.model.priors["mean"], task.problem(task.model).inducing["mean"]
+    assert len(lmc.mean) > 1
+
+    def features(lmc):
+        return jnp.sum(geometry(lmc, inducing, task.inputs, jnp.asarray(1e-9)).phi)
+
+    program = jax.jit(jax.grad(features)).lower(lmc).as_text()
+    assert set(re.findall(r'num_batch_dims = "(\d+)"', program)) == {"0"}

@@ -4,7 +4,7 @@ Features of every row, a Gram matrix of every output, derivatives by JAX's autom
 differentiation of the features: O(D N M^2), and obvious.
 """
 
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.lax import linalg
 from jaxtyping import Array, Float
 
 from censored_gp.inference.elbo import cell_slopes
 from censored_gp.inference.sites import Moments, Sites, Weights
-from censored_gp.model.linalg import cholesky, solve_lower
 from censored_gp.model.lmc import Geometry, flat, from_free, geometry
 from support.quick import quick
 
@@ -117,8 +117,10 @@ def solve_weights(shape: Geometry, sites: Sites) -> tuple[Weights, Float[Array, 
     precision = precision.reshape(blocks, rank * size, rank * size) + jnp.eye(rank * size)
     centred = sites.linear - sites.precision * mean
     linear = jnp.einsum("bdrm,bdm->brm", loading, jnp.swapaxes(centred, 1, 2) @ phi)
-    factor = cholesky(precision)
-    inverse = solve_lower(factor, jnp.broadcast_to(jnp.eye(rank * size), factor.shape))
+    # One by one: a batched call may deadlock, see `geometry`.
+    factor = jax.lax.map(linalg.cholesky, precision)
+    solve = partial(linalg.triangular_solve, b=jnp.eye(rank * size), left_side=True, lower=True)
+    inverse = jax.lax.map(solve, factor)
     covariance = jnp.swapaxes(inverse, 1, 2) @ inverse
     centre = jnp.einsum("bwu,bu->bw", covariance, linear.reshape(blocks, -1))
     log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)))

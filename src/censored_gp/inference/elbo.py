@@ -20,7 +20,6 @@ divergence of its own (see `sites`).
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any, NamedTuple
@@ -205,12 +204,11 @@ def log_likelihood_at(
     mesh = [nodes[..., j] for j in range(len(part.roles))]
     if isinstance(nodes, np.ndarray) and nodes.ndim == 2:
         sizes = tuple(len(np.unique(own)) for own in mesh)
-        if math.prod(sizes) == len(nodes):
-            axes = range(len(sizes))
-            mesh = [
-                own.reshape(sizes)[tuple(slice(None if k == j else 1) for k in axes)]
-                for j, own in enumerate(mesh)
-            ]
+        axes = range(len(sizes))
+        mesh = [
+            own.reshape(sizes)[tuple(slice(None if k == j else 1) for k in axes)]
+            for j, own in enumerate(mesh)
+        ]
     wide = (slice(None), *(None,) * (mesh[0].ndim - (nodes.ndim - 2)))
     gamma = []
     for j, own in enumerate(mesh):
@@ -380,9 +378,8 @@ class RoleState:
     def _sites(self, b: int, rows: slice) -> tuple[Sites, Sites, Float[np.ndarray, "n D"] | None]:
         """Return the sites of gamma and of f at some rows, and the variance of the nugget."""
         sites = Sites(*(np.asarray(part[b, rows], dtype=float) for part in self.sites))
-        if self.free.nugget is None:
-            return sites, sites, None
-        nugget = self.nugget[b, self.lookups[-1].index[rows]]
+        bare = self.free.nugget is None
+        nugget = None if bare else self.nugget[b, self.lookups[-1].index[rows]]
         return sites, sites.marginal(nugget), nugget
 
     def _offset(self, b: int, rows: slice) -> Any:

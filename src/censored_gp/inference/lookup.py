@@ -131,11 +131,12 @@ class Features:
             factor = np.full_like(factor, np.nan)
         self.factor = factor
         self.phi = self._solve(cross).T
-        self.rest = diagonal - np.sum(self.phi**2, axis=1)
-        self._left_out = self.rest > 0.0
-        self.rest = np.maximum(self.rest, 0.0)
-        self.prior = self.rest + np.sum(self.phi**2, axis=1)
-        self.exact = not np.any(self.rest > 0.0)
+        self._leave_out(diagonal, np.sum(self.phi**2, axis=1))
+
+    def _leave_out(self, diagonal: Any, carried: Float[np.ndarray, "J"]) -> None:
+        """Set the prior variance k(x, x), and what is left of it by the features."""
+        self.rest = np.maximum(diagonal - carried, 0.0)
+        self.prior, self._left_out = self.rest + carried, self.rest > 0.0
 
     def _solve(self, right: Matrix, trans: int = 0) -> Matrix:
         return solve_triangular(self.factor, right, trans, lower=True, check_finite=False)
@@ -195,10 +196,7 @@ class LocalFeatures(Features):
         self.rows = [slice(a, b) for a, b in pairwise(ends)]
         self.phi = self._sparse(self.values)
         self.slopes, self.local_slopes = [self._sparse(own) for own in slopes], slopes
-        rest = 1.0 - np.sum(self.values**2, axis=1)
-        self._left_out = rest > 0.0
-        self.rest, self.prior = np.maximum(rest, 0.0), np.maximum(1.0 - rest, 1.0)
-        self.exact = not np.any(self._left_out)
+        self._leave_out(1.0, np.sum(self.values**2, axis=1))
 
     def _sparse(self, values: Matrix) -> csr_array:
         """Return local values as a sparse matrix over all knots."""
@@ -339,11 +337,19 @@ class KernelPair:
 
     def prepare(self, covariance: Covariance) -> None:
         """Prepare to look up U_q C U_p' of each channel."""
-        self.halves = [self.left @ own for own in self.by_channel(self.blocks_of(covariance))]
+        self.halves = self.halves_of(self.by_channel(self.blocks_of(covariance)))
         if self.diagonal:
             self.variances = [np.einsum("jm,jm->j", half, self.right) for half in self.halves]
         elif not self.sparse:
             self.variances = [np.ravel(half @ self.right.T) for half in self.halves]
+
+    def halves_of(self, own: Float[np.ndarray, "K M M"]) -> list[Matrix]:
+        """Return U_q C of each channel."""
+        return [self.left @ part for part in own]
+
+    def meeting(self, first: Any, last: Any) -> tuple[Any, Matrix]:
+        """Return where rows are in the halves, and what these are multiplied with there."""
+        return first, self.right[last]
 
     def moments(self, rows: slice) -> Float[np.ndarray, "n K"]:
         """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
@@ -354,9 +360,9 @@ class KernelPair:
         found = np.empty((len(first), len(self.halves)))
         # Few rows at a time stay in the cache.
         for part in slices(len(first), 512):
-            right = self.right[last[part]]
+            at, other = self.meeting(first[part], last[part])
             for channel, half in enumerate(self.halves):
-                np.einsum("nm,nm->n", half[first[part]], right, out=found[part, channel])
+                np.einsum("nm,nm->n", half[at], other, out=found[part, channel])
         return found
 
     def variance(self, rows: slice) -> ByOutput:
@@ -394,30 +400,18 @@ class BorderPair(KernelPair):
             for at, slope in enumerate(self.local.slopes):
                 d_phi[self.p][at] -= np.vdot(gram, self.left.T @ self.weigh(channel, slope))
 
-    def prepare(self, covariance: Covariance) -> None:
-        """Prepare to look up U_q C U_p' of each channel: from the side that has fewer products."""
-        own = self.by_channel(self.blocks_of(covariance))
+    def halves_of(self, own: Float[np.ndarray, "K M M"]) -> list[Matrix]:
+        """Return U_q C or U_p C' of each channel: whichever leaves fewer products."""
         self.from_left = self.left.size * len(own[0, 0]) <= self.left.shape[1] ** 2 * self.shape[1]
-        if self.from_left or not self.sparse:
-            self.halves = [self.left @ part for part in own]
-        else:
-            self.halves = [self.right @ part.T for part in own]
-        if not self.sparse:
-            self.variances = [np.ravel(half @ self.right.T) for half in self.halves]
+        self.from_left |= not self.sparse
+        return super().halves_of(own) if self.from_left else [self.right @ o.T for o in own]
 
-    def moments(self, rows: slice) -> Float[np.ndarray, "n K"]:
-        """Return phi_q(x_n)' C phi_p(x_n) of each channel at some rows."""
-        if not self.sparse:
-            return super().moments(rows)
-        first, last = self.index[0][rows], self.index[1][rows]
-        found = np.empty((len(first), len(self.halves)))
-        for part in slices(len(first), 512):
-            a, b = first[part], last[part]
-            right = self.local.values[b] if self.from_left else self.left[a]
-            at = (a[:, None], self.local.start[b, None] + self.local.near) if self.from_left else b
-            for channel, half in enumerate(self.halves):
-                np.einsum("nm,nm->n", half[at], right, out=found[part, channel])
-        return found
+    def meeting(self, first: Any, last: Any) -> tuple[Any, Matrix]:
+        """Return where rows are in the halves, and what these are multiplied with there."""
+        if self.from_left:
+            near = self.local.start[last, None] + self.local.near
+            return (first[:, None], near), self.local.values[last]
+        return last, self.left[first]
 
 
 class ChainPair(KernelPair):
@@ -658,21 +652,18 @@ class OutputBlock:
         return [u[index[rows]] for u, index in zip(self.functions, self.index, strict=True)]
 
     def marginals(self, rows: slice) -> tuple[ByOutput, ByOutput, ByOutput, float]:
-        """Return means and variances of f at some rows, and the variance that features leave out.
-
-        The last is the largest share of prior variance left out.
-        """
+        """Return means and variances of f at some rows, and what `left_out` does."""
         mean = self.mean + sum(u @ a.T for u, a in zip(self.latent(rows), self.mixing, strict=True))
-        variance, rest = np.zeros_like(mean), np.zeros_like(mean)
-        for pair in self.pairs:
-            variance += (1.0 if pair.diagonal else 2.0) * pair.variance(rows)
-        if all(features.exact for features in self.features):
-            return mean, np.maximum(variance, 0.0), rest, 0.0
-        prior = np.zeros_like(mean)
+        variance = sum((1.0 if p.diagonal else 2.0) * p.variance(rows) for p in self.pairs)
+        return mean, np.maximum(variance, 0.0), *self.left_out(rows)
+
+    def left_out(self, rows: slice) -> tuple[ByOutput, float]:
+        """Return the prior variance that features leave out at some rows, and its largest share."""
+        rest, prior = np.zeros((2, rows.stop - rows.start, len(self.mean)))
         for features, index, own in zip(self.features, self.index, self.variances, strict=True):
             rest += features.rest[index[rows], None] * own
             prior += features.prior[index[rows], None] * own
-        return mean, np.maximum(variance, 0.0), rest, float(np.max(rest / (prior + 1e-300)))
+        return rest, float(np.max(rest / (prior + 1e-300)))
 
     def collect(self, rows: slice, residual: ByOutput, sites: Sites, d_variance: ByOutput) -> None:
         """Add what the gradient needs of some rows.
@@ -683,12 +674,9 @@ class OutputBlock:
         self.d_mean += residual.sum(axis=0)
         self.sum_precision += sites.precision.sum(axis=0)
         for q, (features, index) in enumerate(zip(self.features, self.index, strict=True)):
-            if not features.exact:
-                own = index[rows]
-                self.d_rest[q] += np.bincount(
-                    own, d_variance @ self.variances[q], len(features.rest)
-                )
-                self.d_variances[q] += features.rest[own] @ d_variance
+            own = index[rows]
+            self.d_rest[q] += np.bincount(own, d_variance @ self.variances[q], len(features.rest))
+            self.d_variances[q] += features.rest[own] @ d_variance
         if self.by_output:
             return
         latent, centred = self.latent(rows), sites.linear - sites.precision * self.mean

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.lax.linalg import cholesky
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
@@ -28,7 +29,6 @@ from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Latent, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.compilation import compiled_to_run_long
-from censored_gp.model.linalg import cholesky
 from censored_gp.model.lmc import Geometry, flat, from_free, geometry, to_free
 
 try:
@@ -163,12 +163,13 @@ def make_target(
     inputs: Float[Array, "N C"],
     terms: tuple[Terms, ...],
     hyper: Hyper | None = None,
-) -> tuple[Target, Float[Array, ""]]:
-    """Return the target around a fitted posterior, and the largest share of variance left out."""
+) -> Target:
+    """Return the target around a fitted posterior."""
     shapes = geometries(posterior.model.priors, posterior, inputs)
-    root = {role: cholesky(jnp.asarray(q.covariance)) for role, q in posterior.weights.items()}
-    left_out = jnp.max(jnp.stack([shape.share_left_out for shape in shapes.values()]))
-    return Target(posterior, root, shapes, inputs, terms, hyper), left_out
+    # One by one: a batched call may deadlock, see `geometry`.
+    factors = partial(jax.lax.map, partial(cholesky, symmetrize_input=False))
+    root = {role: factors(jnp.asarray(q.covariance)) for role, q in posterior.weights.items()}
+    return Target(posterior, root, shapes, inputs, terms, hyper)
 
 
 @compiled_to_run_long
@@ -289,7 +290,7 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
     if result.status in {"interrupted", "diverged"} or not posterior.weights:
         return posterior, result
     hyper = make_hyper(posterior, own.hold) if isinstance(posterior, MixedPosterior) else None
-    target, left_out = make_target(posterior, jnp.asarray(task.inputs), task.terms, hyper)
+    target = make_target(posterior, jnp.asarray(task.inputs), task.terms, hyper)
     positions, divergent = draw_all(target, task, settings, result.elbo)
     if not positions:
         said = "The sampler was interrupted before its first draws; this is the posterior of "
@@ -303,7 +304,8 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
         priors = jax.vmap(jax.vmap(hyper.priors))(positions[HYPER])
         priors = jax.tree.map(np.asarray, priors)
     drawn = DrawnPosterior.from_chains(posterior, weights, priors)
-    return drawn, _result(result, divergent, settings.draws, verdict, float(left_out))
+    left_out = posterior.left_out(task.inputs)
+    return drawn, _result(result, divergent, settings.draws, verdict, left_out)
 
 
 def _result(

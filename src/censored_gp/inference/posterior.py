@@ -9,6 +9,7 @@ distribution of the parameters at each row), and joint draws.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -134,6 +135,11 @@ class Posterior(eqx.Module):
             parts = zip(*found, strict=True)
             mean[role], variance[role] = (np.concatenate(part, axis=1) for part in parts)
         return mean, variance
+
+    def left_out(self, inputs: Rows) -> float:
+        """Return the largest share of a role's prior variance that its features leave out."""
+        rows, blocks = slice(0, len(inputs)), (self._blocks(role, inputs) for role in self.weights)
+        return max((b.left_out(rows)[1] for b in itertools.chain(*blocks)), default=0.0)
 
     def components(self, role: str, inputs: Rows) -> tuple[Float[np.ndarray, "Q N O"], ...]:
         """Return means and variances of the terms of Eq. (4): each kernel's share of gamma - m."""

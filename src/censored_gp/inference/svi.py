@@ -145,17 +145,6 @@ def bound(
     return elbo(data.terms, *moments(parameters, data), nodes, divergence)
 
 
-@compiled_to_run_long
-def outcome(parameters: Parameters, data: Data) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Return the ELBO, and the largest share of prior variance that inducing inputs leave out."""
-    shares = [jnp.zeros(())]
-    for role in parameters.q:
-        lmc = from_free(parameters.free[role])
-        shape = geometry(lmc, data.inducing[role], data.inputs, data.jitter)
-        shares.append(shape.share_left_out)
-    return bound(parameters, data), jnp.max(jnp.stack(shares))
-
-
 def optimiser(learning_rate: Float[Array, ""] | float) -> optax.GradientTransformation:
     """Return RMSprop, with the memory of the published code."""
     return optax.rmsprop(learning_rate, decay=0.99)
@@ -277,7 +266,9 @@ def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, Fit
             status = run.run()
             if status != "diverged" or len(run.trace) > 1:
                 break
-        value, share = map(float, outcome(run.best, run.data))
+        value = float(compiled_to_run_long(bound)(run.best, run.data))
+        posterior = to_posterior(task, run.best, run.data)
+        share = posterior.left_out(task.inputs)
     steps, waited = len(run.trace), settings.patience * settings.check_every
     score = "bound" if settings.validation is None else "log density of the validation data"
     message = {
@@ -292,4 +283,4 @@ def fit(task: Task, settings: SVISettings | None = None) -> tuple[Posterior, Fit
     if share > NOTABLE_SHARE:
         notes += (COUNTS_AS_NOISE.format(share),)
     result = FitResult(status, message, value, tuple(run.trace), hyper_steps=steps, notes=notes)
-    return to_posterior(task, run.best, run.data), result
+    return posterior, result

@@ -4,7 +4,7 @@
 - `inducing`: the inducing inputs of each kernel;
 - `model`: `Design` (what the model consists of) and `Model` (its hyper-parameters);
 - `starting_values`: default kernels and starting values from the data;
-- `linalg`, `compilation`: Cholesky factors without deadlocks; how JAX is used.
+- `compilation`: how JAX is used.
 
 Later packages import from these modules. The package itself exports nothing, since users reach the
 model through `CensoredGP`.

@@ -29,12 +29,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.lax.linalg import cholesky, triangular_solve
 from jaxtyping import Array, Float, Int
 
 from censored_gp.kernels.base import Kernel, View
 from censored_gp.model.compilation import AnyArray, Inputs, Scalar
 from censored_gp.model.inducing import Inducing, InducingInputs
-from censored_gp.model.linalg import cholesky, solve_lower
 
 # Prior deviation of what inputs of outputs' own add to all latent values alike.
 SLOPE_SPREAD = 1.0
@@ -251,12 +251,6 @@ class Geometry(NamedTuple):
     left_out: Float[Array, "B N D"]
     nugget: Float[Array, "B N D"] | None = None
 
-    @property
-    def share_left_out(self) -> Float[Array, ""]:
-        """The largest share of the prior variance that the features leave out."""
-        carried = jnp.einsum("bnm,bdrm->bnd", self.phi**2, self.loading**2)
-        return jnp.max(self.left_out / (carried + self.left_out + 1e-300))
-
     def functions(self, weights: Float[AnyArray, "B W"]) -> Float[Array, "B N D"]:
         """Return m + Psi v for given weights v."""
         blocks, _, rank, size = self.loading.shape
@@ -270,6 +264,11 @@ def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar)
 
     The kernels of a block are factorised as one block-diagonal matrix: a single Cholesky factor to
     compile and to differentiate, whatever their number.
+
+    Blocks are gone through one by one, as XLA hands the matrices of a batched LAPACK call to the
+    very threads that wait for them. With as many such calls at a time as there are cores the
+    program deadlocks (two roles with a block for each output, on two cores; one such call, in a
+    process of one thread). Under vmap a loop would become a batched call again: callers loop, too.
     """
     ends = np.cumsum([len(z.mask) for z in inducing])[:-1]
 
@@ -278,13 +277,13 @@ def geometry(lmc: LMC, inducing: InducingInputs, inputs: Inputs, jitter: Scalar)
         pairs = zip(kernels, inducing, strict=True)
         parts = (kernel_blocks(kernel, z, inputs, jitter) for kernel, z in pairs)
         grams, crosses, diagonals = zip(*parts, strict=True)
-        factor = cholesky(jax.scipy.linalg.block_diag(*grams))
-        phi = solve_lower(factor, jnp.concatenate(crosses)).T
+        factor = cholesky(jax.scipy.linalg.block_diag(*grams), symmetrize_input=False)
+        right = jnp.concatenate(crosses)
+        phi = triangular_solve(factor, right, left_side=True, lower=True).T
         explained = [jnp.sum(part**2, axis=1) for part in jnp.split(phi, ends, axis=1)]
         rest = [jnp.maximum(d - e, 0.0) for d, e in zip(diagonals, explained, strict=True)]
         return phi, jnp.stack(rest, axis=1)
 
-    # A loop over blocks: see `linalg`.
     phi, rest = jax.lax.map(block, jnp.arange(len(lmc.mean)))
     left_out = jnp.einsum("bnq,bdq->bnd", rest, jnp.stack(lmc.variances, axis=2))
     nugget = None if lmc.nugget is None else lmc.nugget.variance(inputs)
