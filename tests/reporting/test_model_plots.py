@@ -8,8 +8,7 @@ import pytest
 from censored_gp import CensoredGP, reporting
 from censored_gp.inference.posterior import Posterior
 from censored_gp.prediction import metrics
-from censored_gp.reporting.plots import predict_training
-from censored_gp.reporting.report import drawn_series
+from censored_gp.reporting.plots import predict_training, training_axis
 from support import fitted
 
 pytest.importorskip("matplotlib")
@@ -107,6 +106,6 @@ def test_without_a_number_among_the_inputs_rows_are_numbered():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(table, outputs="lead", inputs="zone", capacity=18.0)
-    axis = drawn_series(model, 0.9, 100).axis
+    axis = training_axis(model)
     assert axis.label == "row"
     np.testing.assert_array_equal(axis.values, np.arange(20))

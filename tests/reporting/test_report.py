@@ -15,7 +15,6 @@ import pytest
 from censored_gp import CensoredGP, Observations
 from censored_gp.data.layout import Layout
 from censored_gp.data.tables import as_arrow
-from censored_gp.estimator.analysis import diagnose
 from censored_gp.prediction.metrics import pit_coverage
 from censored_gp.reporting import plots, report, write_report
 from support import fitted
@@ -115,15 +114,6 @@ def test_calibration_is_that_of_the_days_held_out(diagnosis, charts, text):
     assert report.percent(overall["coverage"]) in prose(text)
 
 
-def test_days_are_held_out_as_a_whole_where_there_are_many(model):
-    known, times = model.observations_, model.training_.times
-    for folds, days in ((2, True), (5, False)):
-        cells = diagnose.hold_out(known, folds, times) != 0
-        lower, upper = np.where(cells, -np.inf, known.lower), np.where(cells, np.inf, known.upper)
-        truth = dataclasses.replace(known, lower=lower, upper=upper)
-        assert diagnose.held_out_days(model, SimpleNamespace(truth=truth)) == days
-
-
 def test_a_verdict_comes_before_all_figures(diagnosis, text):
     shown = prose(text)
     assert diagnosis.verdict
@@ -166,9 +156,8 @@ def test_many_rows_are_thinned_to_peaks_and_troughs(model):
     assert np.all(np.diff(x[kept]) > 0)
     assert mean[kept].max() == mean.max()
     assert mean[kept].min() == mean.min()
-    series = report.drawn_series(model, 0.9, 100)
-    assert (series.drawn, series.rows) == (100, 168)
-    assert {len(column) for column in series.columns[1].values()} == {100}
+    _, chart = report.series_charts(model, 0.9, 100)
+    assert {len(column) for column in chart["data"].values()} == {100}
 
 
 def test_missing_and_constant_outputs_are_problems(model):
@@ -194,7 +183,7 @@ def test_gaps_and_repeated_times_are_found():
 def test_a_page_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.write_text("before")
-    for name in ("drawn_series", "series_charts", "lost_demand"):
+    for name in ("series_charts", "lost_demand"):
         monkeypatch.setattr(report, name, lambda *_: {})
     monkeypatch.setattr("jinja2.Template.render", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):

@@ -12,7 +12,7 @@ import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ from censored_gp.data.errors import listed
 from censored_gp.data.layout import inputs_table
 from censored_gp.data.tables import as_arrow
 from censored_gp.estimator.analysis.compare import compare
-from censored_gp.estimator.analysis.diagnose import censoring_cautions, held_out_days
+from censored_gp.estimator.analysis.diagnose import censoring_cautions
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import MODELS, paper_name
 from censored_gp.estimator.summary import kernel_labels
@@ -32,7 +32,6 @@ from censored_gp.prediction.metrics import PIT, pit_coverage, pit_histogram
 from censored_gp.reporting.plots import (
     DAYS,
     LEVELS,
-    XAxis,
     chance_limits,
     predict_training,
     training_axis,
@@ -49,31 +48,17 @@ CELL_KINDS = ("exact", "right", "left", "interval", "missing", "partial")
 ALL_OUTPUTS = "all outputs"
 
 
-class Series(NamedTuple):
-    """What is drawn of each output over the training rows.
-
-    Attributes
-    ----------
-    columns
-        By output: x, m (mean), lo and hi (interval), k (kind of cell), v (value or bound), u (upper
-        bound of an interval), e (imputed value).
-    drawn
-        How many of the rows are drawn.
-    """
-
-    axis: XAxis
-    columns: list[dict[str, list[Any]]]
-    drawn: int
-    rows: int
-
-
 # ---- series ----
 
 
-def drawn_series(model: Any, probability: float, max_points: int) -> Series:
-    """Return predictions with intervals, observations and imputed values of the rows to draw."""
-    axis, outputs = training_axis(model), len(model.output_names_)
-    x, most = axis.values, max(2, min(max_points, max(FEWEST_POINTS, MOST_POINTS // outputs)))
+def series_charts(model: Any, probability: float, max_points: int) -> list[dict[str, Any]]:
+    """Return a chart of each output over the training rows: observations and predictions.
+
+    Its data are x, m (mean), lo and hi (interval), k (kind of cell), v (value or bound), u (upper
+    bound of an interval) and e (imputed value).
+    """
+    axis, names = training_axis(model), model.output_names_
+    x, most = axis.values, max(2, min(max_points, max(FEWEST_POINTS, MOST_POINTS // len(names))))
     few = len(x) <= most
     rows = thinned(x, np.zeros((len(x), 1)) if few else predict_training(model).mean, most)
     prediction, imputed = predict_training(model, rows), model.imputation(rows).mean
@@ -85,12 +70,15 @@ def drawn_series(model: Any, probability: float, max_points: int) -> Series:
     upper = np.where(known.is_interval, known.upper, np.nan)
     cells = {"m": prediction.mean, "lo": low, "hi": high, "v": value, "u": upper, "e": imputed}
     at = x[rows].astype("datetime64[ms]").astype(np.int64) if axis.is_time else x[rows]
-    columns = [
-        {"x": at.tolist(), "k": kind[:, d].tolist()}
-        | {name: rounded(each[:, d]) for name, each in cells.items()}
-        for d in range(outputs)
-    ]
-    return Series(axis, columns, len(rows), len(x))
+    shared = {"kind": "series", "kinds": CELL_KINDS, "time": axis.is_time}
+    shared["label"] = None if axis.is_time else axis.label
+    charts = []
+    for d, name in enumerate(names):
+        data = {"x": at.tolist(), "k": kind[:, d].tolist()}
+        data |= {key: rounded(each[:, d]) for key, each in cells.items()}
+        title = f"Observations and predictions of {name}"
+        charts.append({**shared, "title": title, "data": data})
+    return charts
 
 
 def thinned(
@@ -163,17 +151,6 @@ def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:
 
 
 # ---- charts ----
-
-
-def series_charts(model: Any, series: Series) -> list[dict[str, Any]]:
-    """Return a chart of each output: observations and predictions."""
-    axis = series.axis
-    label = None if axis.is_time else axis.label
-    shared = {"kind": "series", "kinds": CELL_KINDS, "time": axis.is_time, "label": label}
-    return [
-        {**shared, "title": f"Observations and predictions of {name}", "data": columns}
-        for name, columns in zip(model.output_names_, series.columns, strict=True)
-    ]
 
 
 def lost_charts(model: Any, groups: dict[str, list[Any]]) -> list[dict[str, Any]]:
@@ -388,10 +365,9 @@ def write_report(
     names, known, fitted = model.output_names_, model.observations_, model.posterior_.model
     counts = {kind: int(getattr(known, f"is_{kind}").sum()) for kind in CELL_KINDS}
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    series = drawn_series(model, probability, max_points)
     lost = lost_demand(model, probability, random_state)
     charts = {
-        "series": series_charts(model, series),
+        "series": series_charts(model, probability, max_points),
         "lost": lost_charts(model, lost.get("groups", {})),
         "calibration": calibration_charts(diagnosis.pit) if diagnosis else [],
     }
@@ -405,10 +381,10 @@ def write_report(
         "interval": interval,
         # Of the missing cells, those that could not be seen at all.
         "counts": counts | {"never": int((known.exposure == 0).sum())},
-        "series": series,
+        "axis": training_axis(model),
+        "rows": len(known),
         "lost": lost,
         "diagnosis": diagnosis,
-        "held_out": "days" if diagnosis and held_out_days(model, diagnosis) else "cells",
         "methods": methods,
         "comparison": comparison_rows(model, comparison),
         "problems": list(dict.fromkeys((*problems, *data_problems(model), *cautions))),

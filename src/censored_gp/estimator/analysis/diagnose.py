@@ -599,16 +599,6 @@ def hold_out(
     return np.stack(dealt, axis=1)
 
 
-def held_out_days(model: Any, diagnosis: Diagnosis) -> bool:
-    """Return whether what was held out were whole days, of each output others."""
-    data: TrainingData = model.training_
-    if data.times is None:
-        return False
-    day, held = _days(data.times, len(data.inputs)), ~diagnosis.truth.is_missing
-    left = ~data.seen.is_missing & ~held
-    return not np.any((_sums(held, day) > 0) & (_sums(left, day) > 0))
-
-
 def _days(times: Times | None, rows: int) -> Codes:
     """Return the number of the day of each row; without times each row has its own."""
     if times is None:
