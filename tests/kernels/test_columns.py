@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from censored_gp.data.inputs import Columns, phase
+from censored_gp.data.inputs import Columns, phase, read_inputs
 from censored_gp.data.time import spacing
 from censored_gp.kernels import (
     RBF,
@@ -222,3 +222,15 @@ def test_inducing_at_the_distinct_rows_is_exact():
     cross, gram = full[:, kept], full[np.ix_(kept, kept)]
     assert len(kept) == 72
     np.testing.assert_allclose(cross @ np.linalg.solve(gram, cross.T), full, atol=1e-8)
+
+
+def test_aligned_kernels_see_the_same_periods_from_another_origin():
+    """Times from noon on have other zeros than the same times with a day before them."""
+    times = np.datetime64("2024-06-03T12") + np.arange(48)
+    early = np.append(np.datetime64("2024-06-02T07"), times)
+    (inputs, columns), (shifted, others) = read_inputs({"t": times}), read_inputs({"t": early})
+    kernel = (Block("1d", columns="t") + Block("1d", columns="t") * RBF("7d")).resolve(columns)
+    gram = np.asarray(kernel(inputs, inputs))
+    moved = np.asarray(kernel.aligned(others)(shifted[1:], shifted[1:]))
+    np.testing.assert_allclose(moved, gram, rtol=1e-12)
+    assert not np.allclose(np.asarray(kernel(shifted[1:], shifted[1:])), gram)

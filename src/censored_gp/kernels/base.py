@@ -31,9 +31,6 @@ OtherRows = Float[Array, "M C"] | Float[np.ndarray, "M C"]
 # A column with None, or of which a kernel sees only the phase in a period, or whole periods.
 View = tuple[int, float | Whole | None]
 
-# Every kernel class by its name; a class is entered by being defined.
-KERNELS: dict[str, type[Kernel]] = {}
-
 
 def _as_leaf(value: Any) -> Any:
     """A float64 array where `value` is numbers; durations, None and JAX arrays as they are."""
@@ -82,8 +79,7 @@ def hyperparameter(
 class Kernel(eqx.Module):
     """k(x, z) for one pair of rows; the base class does the batching, the columns and the units.
 
-    A subclass is entered in `KERNELS` by being defined, so that models that use it can be saved
-    and loaded.
+    Models that use a subclass can be saved, and loaded where it is defined.
 
     >>> from censored_gp.kernels import RBF, Periodic
     >>> Periodic("1d", columns="time") * RBF("7d", columns="time")
@@ -91,10 +87,6 @@ class Kernel(eqx.Module):
     """
 
     columns: Any = eqx.field(default=None, static=True, kw_only=True, converter=_as_columns)
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        KERNELS[cls.__name__] = cls
 
     @abstractmethod
     def evaluate(self, x: Float[Array, " C"], z: Float[Array, " C"]) -> Float[Array, ""]:
