@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from censored_gp import CensoredGP
-from censored_gp.estimator.settings import check_probability, engine_settings
+from censored_gp.estimator.settings import engine_settings
 from censored_gp.inference import Engine
 from censored_gp.inference.natural import NaturalSettings
+from censored_gp.prediction.predictive import check_probability
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 
 from censored_gp import CGP, CensoredGP
 from censored_gp.data.inputs import read_inputs
+from censored_gp.estimator import training
 from censored_gp.estimator.analysis import compare, diagnose
 from censored_gp.kernels import RBF, Brownian, Periodic, White
 from censored_gp.likelihoods import Exponential, Gaussian, Parameter, Poisson
@@ -17,7 +18,7 @@ from censored_gp.model.starting_values import (
     default_kernels,
     default_nugget,
     design_for,
-    freedom_of,
+    spare_kernels,
     starting_model,
     starting_models,
 )
@@ -90,9 +91,9 @@ def test_a_wave_in_plain_numbers_is_found(quickly):
     assert CGP(random_state=0).fit(x, y).score(x, y) > 0.9
 
 
-def spare(X, kernels=None, most=256):
+def spare(X, most=256):
     inputs, columns = read_inputs(X)
-    return freedom_of(kernels, columns, inputs, most).get("spare", ())
+    return spare_kernels(columns, inputs, most)
 
 
 def test_spare_parts_of_time_are_fast_slow_and_between():
@@ -113,11 +114,21 @@ def test_a_spare_part_looks_at_time_alone():
     assert {kernel.columns for kernel in spare(table)} == {(1,)}
 
 
-def test_nothing_is_spare_without_a_time_in_short_ones_or_for_who_chose_kernels():
+def test_nothing_is_spare_without_a_time_or_in_short_ones():
     assert spare(np.arange(300.0)[:, None]) == ()
     assert spare(hours(24)) == ()
     assert spare(hours(1)) == ()
-    assert spare(hours(720), kernels=[RBF("1d")]) == ()
+
+
+@pytest.mark.parametrize("kernels", [None, RBF("1d")])
+def test_only_kernels_that_nobody_has_chosen_may_change(kernels):
+    model, X = CGP(kernels=kernels), hours(720)
+    data = training.read_training(
+        model, {"time": X, "y": np.arange(720.0)}, outputs="y", time="time"
+    )
+    start = starting_model(training.design_of(model, data), data.observations.values())
+    task = training.make_task(model, data, [start], data.observations)
+    assert (bool(task.spare), task.explore) == (kernels is None, kernels is None)
 
 
 @pytest.mark.slow

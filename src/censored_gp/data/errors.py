@@ -153,6 +153,13 @@ def did_you_mean(name: Any, names: Iterable[Any]) -> str:
     return f"Did you mean {quoted(lower[near[0]])}?" if near else ""
 
 
+def not_among(argument: str, given: Any, accepted: Iterable[Any], more: str = "") -> ValueError:
+    """Return the error about an argument that is none of the accepted names, nor `more`."""
+    names = list(accepted)
+    said = f"`{argument}` must be among {listed(names)}{more}, got {given!r}."
+    return ValueError(f"{said} {did_you_mean(given, names)}".strip())
+
+
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's that led here: the first that is not of this package."""
     frame, level = inspect.currentframe(), 1

@@ -44,7 +44,7 @@ from censored_gp.model.compilation import float64, interruptible, keep_compiled_
 from censored_gp.model.model import Units, choose_units
 from censored_gp.model.starting_values import starting_models, with_kernels
 from censored_gp.prediction import metrics
-from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws
+from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws, check_probability
 
 Cells = Float[np.ndarray, "N D"]
 # All rows of the training table.
@@ -442,7 +442,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         >>> low.round(1), high.round(1)
         (array([3.2]), array([4.]))
         """
-        settings.check_probability(probability)
         prediction, rows = self._asked(X)
         low, high = prediction.interval(probability)
         return self._shaped(low, rows), self._shaped(high, rows)
@@ -555,7 +554,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         (array([1. , 2. , 3.1, 3.1, 2. , 1. ]), array([1. , 2. , 3.7, 3.7, 2. , 1. ]))
         """
         check_is_fitted(self)
-        settings.check_probability(probability)
+        check_probability(probability)
         places, own = self.training_.chosen(rows)
         ends = self._of_censored(lambda found: found.interval(probability), places)
         low, high = (self._shaped(self.training_.bounded(end, places), own) for end in ends)

@@ -35,7 +35,7 @@ from pyarrow import dataset, parquet
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from censored_gp.data.errors import DataError, listed
+from censored_gp.data.errors import DataError, listed, not_among
 from censored_gp.data.files import PARQUET_ENDINGS, open_table
 from censored_gp.data.layout import columns_used
 from censored_gp.data.tables import Table, is_table, read_columns
@@ -44,10 +44,11 @@ from censored_gp.estimator.analysis.lost_demand import group_cells, summarise
 from censored_gp.estimator.persistence import replacing
 from censored_gp.estimator.presets import HMOCGP, load
 from censored_gp.estimator.progress import progress_bar
-from censored_gp.estimator.settings import check_probability, check_settings
+from censored_gp.estimator.settings import check_settings
 from censored_gp.estimator.training import read_training
 from censored_gp.model.compilation import bucket
 from censored_gp.model.starting_values import observed_correlation
+from censored_gp.prediction.predictive import check_probability
 
 # The tables of a fleet: each is a folder of Parquet files, one for each batch.
 KINDS = ("imputed", "lost_demand", "forecast", "summary")
@@ -97,7 +98,7 @@ class Fleet:
     def read(self, kind: str = "summary") -> Any:
         """Return one of the tables."""
         if kind not in KINDS:
-            raise ValueError(f"`kind` must be among {listed(KINDS)}, got {kind!r}.")
+            raise not_among("kind", kind, KINDS)
         files = sorted(Path(self.folder, kind).glob("*.parquet"))
         nothing = pa.table({"status": pa.array([], pa.string())})
         parts = [parquet.read_table(file) for file in files] or [nothing]

@@ -46,8 +46,6 @@ from censored_gp.model.inducing import Inducing, Knots
 from censored_gp.model.lmc import LMC, Nugget, Slopes
 from censored_gp.model.model import Model, Units
 
-FORMAT = "censored-gp model"
-
 # The version of the format, raised when other releases could not read what is written.
 VERSION = 5
 
@@ -76,7 +74,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     encoded = {name: _encode(value, name, arrays) for name, value in state.items()}
     content = json.dumps({"class": kind.__name__, "state": encoded})
     header = {
-        "format": FORMAT,
         "version": VERSION,
         "package": censored_gp.__version__,
         "sha256": _digest(content, arrays),
@@ -117,8 +114,6 @@ def _read(path: Path) -> tuple[str, Arrays]:
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {})[HEADER])
-            if header["format"] != FORMAT:
-                raise KeyError(header["format"])
             # Arrays are read once the header says that they can be understood.
             names = file.keys() if header["version"] == VERSION else ()
             arrays = {name: file.get_tensor(name) for name in names}

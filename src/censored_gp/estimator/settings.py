@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from censored_gp.data.errors import did_you_mean, listed, quoted, reads_as
+from censored_gp.data.errors import not_among
 from censored_gp.inference import Engine, Task, find_engine
 from censored_gp.inference.hyperparameters import POINTS, mixes
 from censored_gp.inference.natural import NaturalSettings
@@ -48,8 +48,7 @@ def check_settings(model: Any) -> Any:
         given = getattr(model, name)
         for role, values in given.items() if isinstance(given, Mapping) else ():
             if role not in ROLES:
-                said = f"`{name}` must be a dict by role, got the role {quoted(role)}. "
-                raise ValueError(said + did_you_mean(role, ROLES))
+                raise not_among(name, role, ROLES, ", if it is a dict by role")
             for value in values if isinstance(values, list | tuple) else [values]:
                 what = f"{name}[{role!r}]"
                 validate_parameter_constraints({what: constraint}, {what: value}, "CensoredGP")
@@ -87,12 +86,8 @@ def engine_settings(
 def _build(kind: Any, chosen: dict[str, Any]) -> Any:
     """Return settings of a class from some of its fields, each of the type of its default."""
     defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-    unknown = [str(name) for name in chosen if name not in defaults]
-    if unknown:
-        raise ValueError(
-            f"`engine_settings` must be among {listed(defaults)}, got {listed(unknown)}. "
-            + did_you_mean(unknown[0], defaults)
-        )
+    for unknown in set(chosen) - set(defaults):
+        raise not_among("engine_settings", unknown, defaults)
     constraints = {name: _constraint(name, default) for name, default in defaults.items()}
     validate_parameter_constraints(constraints, chosen, kind.__name__)
     if isinstance(chosen.get("natural"), Mapping):
@@ -122,13 +117,6 @@ def with_points(chosen: Any, hyperparameters: str, engine: Any, task: Task) -> A
         before = dataclasses.replace(chosen.natural or NaturalSettings(), hold=True)
         chosen = dataclasses.replace(chosen, natural=before)
     return chosen
-
-
-def check_probability(probability: Any) -> None:
-    """Refuse what is no probability of an interval."""
-    number = isinstance(probability, Real) and not isinstance(probability, bool)
-    if not number or not reads_as(float, probability) or not 0 < float(probability) < 1:
-        raise ValueError(f"`probability` must be between 0 and 1, got {probability!r}.")
 
 
 def seed_of(*candidates: Any) -> int | np.random.Generator:

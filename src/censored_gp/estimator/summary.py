@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
-from censored_gp.data.errors import did_you_mean, listed, quoted, shortened
+from censored_gp.data.errors import listed, not_among, shortened
 from censored_gp.data.inputs import Columns, Whole
 from censored_gp.kernels import Kernel
 from censored_gp.model.lmc import LMC
@@ -45,8 +45,7 @@ def varying_prior(model: Model, role: str, kernel: int | None = None) -> LMC:
     """Return the linear model of coregionalization of a role that varies and has the kernel."""
     varying = {name: lmc for name, lmc in model.priors.items() if lmc.varies}
     if role not in varying:
-        said = f"`role` must be one that varies, {listed(varying)}, got {quoted(role)}. "
-        raise ValueError(said + did_you_mean(role, varying))
+        raise not_among("role", role, varying, ", the roles that vary")
     last = len(varying[role].kernels) - 1
     if kernel is not None and kernel not in range(last + 1):
         raise ValueError(f"`kernel` must be a position from 0 to {last}, got {kernel!r}.")

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from censored_gp.data import layout as layouts
 from censored_gp.data import tables, validation
-from censored_gp.data.errors import listed, reads_as, refuse
+from censored_gp.data.errors import listed, not_among, reads_as, refuse
 from censored_gp.data.inputs import Columns, read_inputs
 from censored_gp.data.layout import Layout, Rows
 from censored_gp.data.observations import Observations, find_steps, within_steps
@@ -34,7 +34,7 @@ from censored_gp.likelihoods import Gaussian, Likelihood, as_likelihood
 from censored_gp.likelihoods.links import Identity
 from censored_gp.model.lmc import LMC
 from censored_gp.model.model import Model, Units
-from censored_gp.model.starting_values import Design, design_for, freedom_of
+from censored_gp.model.starting_values import Design, design_for, spare_kernels
 
 Matrix = Float[np.ndarray, "N C"]
 Times = Shaped[np.ndarray, " N"]
@@ -261,8 +261,9 @@ def make_task(
     inputs, most = training.inputs, model.max_inducing
     if centre is not None:
         more["centre"] = centre
-    else:
-        more |= freedom_of(model.kernels, training.columns, inputs, most)
+    elif model.kernels is None:
+        # Kernels that nobody has chosen may be changed.
+        more |= {"explore": True, "spare": spare_kernels(training.columns, inputs, most)}
     tolerance = model.inducing_tolerance
     return Task(starts[-1], observations, inputs, tolerance, most, candidates=tuple(starts), **more)
 
@@ -332,9 +333,8 @@ def read_substitution(model: Any, training: TrainingData) -> Plan | None:
         return Plan(matrix) if matrix.any() else None
     if np.any(matrix[others] < 0):
         raise ValueError(f"`substitution` must have distances of 0 or more, got {matrix.min():g}.")
-    if strange := set(options) - set(BY_DISTANCE):
-        said = f"must be among {listed(BY_DISTANCE)}, got {listed(strange)}."
-        raise ValueError(f"The keys of `substitution` {said}")
+    for strange in set(options) - set(BY_DISTANCE):
+        raise not_among("substitution", strange, BY_DISTANCE, ", if it is a dict of distances")
     validate_parameter_constraints(BY_DISTANCE, options, "substitution")
     start = {"moving": FIRST_SHARE, "decay": float(np.median(matrix[others])) or 1.0} | options
     learned = tuple(name for name in ("moving", "decay") if name not in options)

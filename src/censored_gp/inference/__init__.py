@@ -18,7 +18,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from censored_gp.data.errors import did_you_mean
+from censored_gp.data.errors import not_among
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.model.compilation import heed_ctrl_c
@@ -55,9 +55,7 @@ def find_engine(engine: Any) -> Engine:
         from censored_gp.inference.nuts import NutsSettings, fit
 
         return Engine(fit, NutsSettings)
-    names = ", ".join(map(repr, ENGINES))
-    said = f"`engine` must be one of {names}, or a function, got {engine!r}."
-    raise ValueError(f"{said} {did_you_mean(engine, ENGINES)}".strip())
+    raise not_among("engine", engine, ENGINES, ", or a function")
 
 
 def infer(engine: Any, task: Task, settings: Any = None) -> tuple[Posterior, FitResult]:

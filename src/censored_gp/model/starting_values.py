@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from censored_gp.data.errors import listed
+from censored_gp.data.errors import not_among
 from censored_gp.data.inputs import Columns, spacing
 from censored_gp.kernels.base import Kernel
 from censored_gp.kernels.others import Brownian, Periodic, White
@@ -125,13 +125,6 @@ def spare_kernels(columns: Columns, inputs: Rows, most_inducing: int) -> tuple[K
     ratio = np.log(slow / fast) / np.log(5.0) if count > LONG else 2.0
     lengths = np.geomspace(fast, slow, 1 + max(2, int(np.ceil(ratio))))
     return tuple(RBF(float(length), columns=column).resolve(columns) for length in lengths)
-
-
-def freedom_of(kernels: Any, columns: Columns, inputs: Rows, most_inducing: int) -> dict[str, Any]:
-    """Return the arguments of a `Task` that allow a fit to change kernels nobody has chosen."""
-    if kernels is not None:
-        return {}
-    return {"explore": True, "spare": spare_kernels(columns, inputs, most_inducing)}
 
 
 def starting_model(design: Design, values: Table) -> Model:
@@ -289,8 +282,6 @@ def _panel(design: Design, columns: Columns, inputs: Rows) -> Design:
         shared = Brownian(columns=kernel.columns).fill_lengthscales(inputs) if slow else kernel
         own += [len(kernels) + 1] if of_time else []
         kernels += [shared, shared] if of_time else [shared]
-    if not own:
-        return design
     kernels.append(White(columns=times[0]).resolve(columns))
     every = design.kernels | {"mean": tuple(kernels)}
     return dataclasses.replace(design, kernels=every, rank={"mean": 1}, own=tuple(own))
@@ -319,11 +310,8 @@ def kernels_by_role(
     Means vary. Scales vary if heteroscedastic, shapes only if kernels are given for them by name.
     """
     by_role = kernels if isinstance(kernels, Mapping) else dict.fromkeys(("mean", "scale"), kernels)
-    unknown = [role for role in by_role if role not in ROLES]
-    if unknown:
-        raise ValueError(
-            f"The roles of `kernels` must be {listed(ROLES)}, got {listed(map(str, unknown))}."
-        )
+    for unknown in set(by_role) - set(ROLES):
+        raise not_among("kernels", unknown, ROLES, ", if they are a dict by role")
     wanted: dict[str, Any] = {"mean": None, "scale": None, "shape": ()} | dict(by_role)
     if not heteroscedastic:
         wanted |= {"scale": (), "shape": ()}

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -205,8 +206,7 @@ class Prediction:
         >>> low.round(1), high.round(1)
         (array([[3.2]]), array([[4.]]))
         """
-        if not 0 < probability < 1:
-            raise ValueError(f"`probability` must be between 0 and 1, got {probability}.")
+        check_probability(probability)
         low = self.quantile((1 - probability) / 2)
         return low, np.maximum(low, self._keep(self._upper_end, float(probability)))
 
@@ -422,8 +422,6 @@ class Prediction:
 
         With `closed` a normal location is integrated in closed form where there are no bounds.
         """
-        if not wanted[rows].any():
-            return
         nodes_of = functools.cache(lambda held: self._nodes_of(rows, held))
         for family, every, exposure in self._by_family(rows, wanted):
             free = np.full(len(every[0]), closed and exposure is None and family.is_normal)
@@ -508,6 +506,13 @@ class Prediction:
 
     def _in_model_units(self, y: Cells) -> Cells:
         return (np.asarray(y, dtype=float) - self._units.shift) / self._units.scale
+
+
+def check_probability(probability: Any) -> None:
+    """Refuse what is no probability of an interval."""
+    number = isinstance(probability, Real) and not isinstance(probability, bool)
+    if not number or not reads_as(float, probability) or not 0 < float(probability) < 1:
+        raise ValueError(f"`probability` must be between 0 and 1, got {probability!r}.")
 
 
 def check_draws(count: Any, argument: str, cells: int | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from censored_gp.data.errors import listed
+from censored_gp.data.errors import not_among
 from censored_gp.data.inputs import Whole
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import as_arrow
@@ -133,10 +133,7 @@ def output_position(names: Sequence[str], output: Any) -> int:
         return list(names).index(output)
     if not isinstance(output, str | bool) and output in range(len(names)):
         return int(output)
-    raise ValueError(
-        f"`output` must be one of {listed(names)} or a position from 0 to {len(names) - 1}, "
-        f"got {output!r}."
-    )
+    raise not_among("output", output, names, f", or a position from 0 to {len(names) - 1}")
 
 
 # ---- outputs ----
@@ -414,8 +411,7 @@ def _scale(model: Any, role: str, d: int) -> tuple[Any, str]:
     """Return how latent values of an output are transformed for drawing, and the unit."""
     parameters = {p.role: p for p in model.posterior_.model.likelihoods[d].parameters}
     if role not in parameters:
-        said = f"must be one of output {model.output_names_[d]!r} ({listed(parameters)})"
-        raise ValueError(f"`role` {said}, got {role!r}.")
+        raise not_among("role", role, parameters, f", those of {model.output_names_[d]!r}")
     name, link = parameters[role].name, parameters[role].link
     link = getattr(link, "name", link)
     if link == "exp":

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.exceptions import ConvergenceWarning
 
-from censored_gp.data.errors import did_you_mean, listed
+from censored_gp.data.errors import not_among
 from censored_gp.data.observations import Observations, widen_exact
 from censored_gp.estimator.analysis.diagnose import cell_scores, hold_out, refit, scored
 from censored_gp.estimator.censored_gp import CensoredGP
@@ -75,10 +75,8 @@ def compare(
     """
     names = [models] if isinstance(models, str) else list(models)
     families = list(likelihoods) if isinstance(likelihoods, list | tuple) else [likelihoods]
-    if not names or not set(names) <= set(MODELS):
-        said = f"`models` must be among {listed(MODELS)}, got {listed(map(str, names))}."
-        wrong = next((name for name in names if name not in MODELS), "")
-        raise ValueError(f"{said} {did_you_mean(wrong, MODELS)}".strip())
+    for wrong in [name for name in names or [None] if name not in MODELS]:
+        raise not_among("models", wrong, MODELS)
     if not families:
         raise ValueError("`likelihoods` must be one or more, got none.")
     chosen = {"random_state": random_state, **(settings or {})}

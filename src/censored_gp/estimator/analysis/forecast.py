@@ -17,9 +17,9 @@ from censored_gp.data.inputs import Columns, hours_since, read_inputs, require_k
 from censored_gp.data.layout import HOLIDAY, located, with_own_ahead
 from censored_gp.data.tables import Table, is_table, read_table, with_intervals
 from censored_gp.data.time import DAY, Times, weekday
-from censored_gp.estimator.settings import check_probability, seed_of
+from censored_gp.estimator.settings import seed_of
 from censored_gp.estimator.training import TrainingData
-from censored_gp.prediction.predictive import central_interval, check_draws
+from censored_gp.prediction.predictive import central_interval, check_draws, check_probability
 
 # The number of scenarios of unknown inputs.
 SCENARIOS = 12

@@ -19,12 +19,12 @@ from censored_gp.data.errors import did_you_mean, listed, refuse, shortened, war
 from censored_gp.data.observations import Observations
 from censored_gp.data.tables import group_labels, is_missing, read_table
 from censored_gp.data.time import CALENDAR, duration_hours
-from censored_gp.estimator.settings import check_probability, seed_of
+from censored_gp.estimator.settings import seed_of
 from censored_gp.estimator.training import TrainingData, read_new
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.substitution import Records, draw_own_demand, lost_of
 from censored_gp.model.compilation import slices
-from censored_gp.prediction.predictive import MOST_DRAWN, check_draws
+from censored_gp.prediction.predictive import MOST_DRAWN, check_draws, check_probability
 
 # The words that cells can be grouped by, beside columns of the training table.
 PARTS = ("output", *CALENDAR)
