@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from censored_gp.data.inputs import MOST_CATEGORIES, Columns, read_inputs
+from censored_gp.data.inputs import MOST_CATEGORIES, read_inputs
 from censored_gp.kernels import RBF, Block, Periodic
 from censored_gp.kernels.base import distinct_rows
 from censored_gp.model.starting_values import default_kernels
@@ -343,7 +343,7 @@ def test_a_zone_too_few_is_refused_in_words():
 
 
 def test_columns_without_names():
-    columns = Columns.plain(2)
+    _, columns = read_inputs([[0.0, 0.0]])
     assert columns.names == ("x0", "x1")
     assert columns.indices(None) == (0, 1)
     assert columns.indices(["x1", 0]) == (1, 0)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from censored_gp import CGP, HMOCGP, CensoredGP, Observations, compare, load
 from censored_gp.data.errors import DataError
-from censored_gp.data.inputs import Columns
+from censored_gp.data.inputs import read_inputs
 from censored_gp.data.time import zone_rules
 from censored_gp.kernels import RBF, Constant, Periodic
 
@@ -227,7 +227,7 @@ def test_numbers_too_large_for_a_float_are_refused_by_name():
 @pytest.mark.parametrize("variance", [[], [1.0, 2.0]])
 def test_a_setting_without_units_of_inputs_is_one_number(variance):
     with pytest.raises(ValueError, match=r"variance.*Constant"):
-        Constant(variance).resolve(Columns.plain(1))
+        Constant(variance).resolve(read_inputs([[0.0]])[1])
 
 
 def test_nothing_at_all_has_no_rows():

@@ -240,7 +240,7 @@ def test_supports_say_what_they_contain():
     for name, inside in expected.items():
         support = as_likelihood(name).support
         np.testing.assert_array_equal(support.contains(values), inside)
-        assert support.describe()
+        assert support.words
 
 
 def test_derivatives_in_the_latent_are_those_of_the_link_times_the_parameter():

@@ -145,12 +145,6 @@ class Columns:
         for name in ("zones", "levels"):
             object.__setattr__(self, name, getattr(self, name) or (None,) * len(self.names))
 
-    @classmethod
-    def plain(cls, number: int) -> Columns:
-        """Numbers without names: x0, x1, ... with their zero where it is."""
-        names = tuple(f"x{c}" for c in range(number))
-        return cls(names, (False,) * number, (0.0,) * number)
-
     @property
     def groups(self) -> dict[str, tuple[int, ...]]:
         """Positions of each of the user's columns, by name and in their order."""

@@ -157,7 +157,7 @@ def _require_possible(observations: Observations, likelihoods: Likelihoods) -> t
     found = [(f.support.contains(v), f.support.is_empty(low, high)) for f, v, low, high in cells]
     contains, empty = np.stack(found, axis=2)
     impossible = (lower == upper) & ~contains
-    accepts = [f"{type(f).__name__} accepts {f.support.describe()}." for f in likelihoods]
+    accepts = [f"{type(f).__name__} accepts {f.support.words}." for f in likelihoods]
     hint = "Correct the value, make it NaN if it is not known, or choose another likelihood."
     if any(not f.support.discrete and f.support.lower == 0.0 for f in likelihoods):
         hint += " If it was rounded, give the step: rounded=..."

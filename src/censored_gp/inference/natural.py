@@ -106,7 +106,10 @@ MOST_SHORTENINGS = 3
 TOO_FAR = 3.0
 # With fewer cells for each hyper-parameter, many coupled outputs get a warning.
 FEW_CELLS = 5.0
-TOO_FEW = "the data cannot tell what outputs share from noise, and intervals may be too narrow."
+TOO_FEW = (
+    "the data cannot tell what outputs share from noise, and intervals may be too narrow. Models "
+    "with coupled=False, rank=1 or heteroscedastic=False learn fewer."
+)
 # What numpy says of a step too far: the bound is not finite there, and the step is refused.
 TOO_FAR_IS_REFUSED: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 MESSAGES = {
@@ -229,17 +232,6 @@ def starting_sites(free: Roles, problem: Problem) -> dict[str, Sites]:
         parts = np.asarray(lmc.mean) * precision, precision
         sites[role] = Sites(*(np.broadcast_to(s[:, None], shape) for s in parts))
     return sites
-
-
-def fewer(free: Roles) -> str:
-    """Return which settings would make many coupled outputs learn fewer hyper-parameters."""
-    ranks = [a.shape[2] for f in free.values() for q, a in enumerate(f.mixing) if q not in f.own]
-    several = {
-        "coupled=False": True,
-        "rank=1": max(ranks, default=1) > 1,
-        "heteroscedastic=False": any(f.varies for role, f in free.items() if role != "mean"),
-    }
-    return f"To learn fewer, set {' or '.join(name for name, can in several.items() if can)}."
 
 
 def many_share(free: Roles) -> bool:
@@ -612,7 +604,7 @@ class FitSchedule:
         cells, number = best.problem.cells, len(best.gradient)
         if many_share(best.free) and cells < FEW_CELLS * number:
             told = f"There are {cells:.0f} observed cells for {number} hyper-parameters"
-            self.notes.append(f"{told}: {TOO_FEW} {fewer(best.free)}")
+            self.notes.append(f"{told}: {TOO_FEW}")
         run = Optimizer(best.problem, self.settings, best.jitter, centre=self.centre)
 
         def at(change: Vector, adapt: bool = True, slopes: bool = False) -> State:

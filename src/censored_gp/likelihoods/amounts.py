@@ -71,7 +71,7 @@ class Tweedie(Likelihood):
         self.power = None if power is None or isinstance(power, str | Link) else float(power)
         if self.power is not None:
             if not ONE_TO_TWO.contains(np.asarray(self.power)):
-                found = f"{ONE_TO_TWO.describe()}, got {power!r}."
+                found = f"{ONE_TO_TWO.words}, got {power!r}."
                 raise ValueError(f"Tweedie: `power` must be {found}")
         elif isinstance(power, str | Link):
             links["power"] = power

@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
 
     Examples
     --------
-    >>> Parameter("rate", "exp", "mean").accepted().describe()
+    >>> Parameter("rate", "exp", "mean").accepted().words
     'a number greater than 0'
     """
 
@@ -67,7 +67,7 @@ class Parameter(NamedTuple):
         if leads_there(link.reach):
             return link
         others = ", ".join(repr(name) for name, k in LINKS.items() if leads_there(k.reach))
-        wanted = f"{domain.describe()} ({others}), got {link.name!r}."
+        wanted = f"{domain.words} ({others}), got {link.name!r}."
         raise ValueError(f"{family}: the link of `{self.name}` must lead to {wanted}")
 
 

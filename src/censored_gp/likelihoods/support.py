@@ -33,7 +33,7 @@ class Support:
     --------
     >>> COUNTS.contains([2.0, 2.5, -1.0])
     array([ True, False, False])
-    >>> UNIT.describe()
+    >>> UNIT.words
     'a number strictly between 0 and 1'
     """
 
@@ -92,10 +92,6 @@ class Support:
             typical = float(np.median(positive)) if positive.size else 1.0
             return np.maximum(values, 1e-3 * typical)
         return values
-
-    def describe(self) -> str:
-        """Return the accepted values in words."""
-        return self.words
 
 
 REAL = Support("any finite number", -np.inf, np.inf, (0.0, 1.0))
