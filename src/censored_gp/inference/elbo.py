@@ -78,7 +78,8 @@ class Terms(eqx.Module):
     weight
         One, or zero for a cell that only pads the shape.
     exposure
-        The share of its period in which each cell was seen; None: all of it.
+        What `Likelihood.exposed` takes of each cell: the share of its period in which it was seen
+        (of `substitution.Measured` the variance of an error of measurement); None: all was seen.
     """
 
     row: Int[np.ndarray, "K"]
