@@ -393,6 +393,7 @@ def test_an_interrupted_fit_keeps_the_best_so_far_beside_its_place(here, run, mo
         ("compare bikes.csv --load bikes.cgp --models hmocpg", "mean 'hmocgp'"),
         ("data bike_shar", "mean 'bike_share'"),
         ("impute --load bikes.cgp --output x.xls", "x.xls"),
+        ("fit bikes.csv --output station_1 --time time", "mean --outputs station_1?"),
         ("impute --load bikes.cgp --probability 1.5", "--probability"),
         ("impute bikes.csv --load bikes.cgp --output bikes.csv", "bikes.csv"),
         ("fit bikes.csv --outputs station_1 --time time --model hmcgp", "mean 'hmocgp'"),

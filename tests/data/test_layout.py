@@ -453,10 +453,37 @@ def test_arrays_about_the_training_rows_are_not_about_others(model):
     estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), **SETTINGS)
     for censored in (flags, np.stack(list(flags.values()), axis=1)):
         other = estimator.fit(table, **WIDE, censored=censored)
-        with pytest.warns(UserWarning, match="nothing says which"):
-            assert np.isnan(other.score(some))
+        for ask in (other.score, other.cdf):
+            with pytest.raises(ValueError, match="nothing says which"):
+                ask(some)
         told = other.score(some, censored={name: flag[:6] for name, flag in flags.items()})
         assert told == pytest.approx(model.score(some), rel=1e-6)
+
+
+def test_densities_and_probabilities_of_a_table_are_of_its_exact_values(model):
+    """At a bound there is no value to be asked about; the cells of a long table are the same."""
+    table, columns = wide(), LONG | {"censored": "full"}
+    values = table[["a", "b"]].to_numpy()
+    flags = table[["a_full", "b_full"]].to_numpy()
+    assert 0 < flags.sum() < flags.size
+    for answer, given in (
+        (model.cdf(table), model.cdf(table, values)),
+        (model.log_density(table), model.log_density(table, values)),
+    ):
+        expected = np.where(flags, np.nan, given[["a", "b"]].to_numpy())
+        np.testing.assert_array_equal(answer[["a", "b"]], expected)
+    shuffled = long()
+    estimator = CensoredGP("gaussian", RBF(3.0, columns="time"), **SETTINGS)
+    answer = estimator.fit(shuffled, **columns).cdf(shuffled)
+    assert (answer["n"].isna() == shuffled["full"]).all()
+    fewer = long(shuffled=False)[7:]
+    np.testing.assert_array_equal(estimator.cdf(fewer)["n"].isna(), fewer["full"])
+
+
+def test_detection_limits_in_text_have_no_density():
+    table = {"x": [0.0, 1, 2, 3], "lead": ["<0.5", "1", "2", ">2"]}
+    model = CensoredGP(kernels=RBF(1.0), **SETTINGS).fit(table, outputs="lead", inputs="x")
+    assert np.isnan(model.log_density(table)["lead"]).tolist() == [True, False, False, True]
 
 
 def test_what_holds_for_other_rows_is_kept_as_a_whole():

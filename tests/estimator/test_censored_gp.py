@@ -312,9 +312,8 @@ def test_folds_of_flags_and_of_observations_are_the_same(world):
     with sklearn.config_context(enable_metadata_routing=True):
         routed = cross_val_score(model, X, y, cv=2, params={"censored": flags})
     np.testing.assert_allclose(routed, by_hand)
-    with pytest.warns(UserWarning, match="score is NaN.*Observations"):
-        unknown = cross_val_score(model, X, y, cv=2, params={"censored": flags})
-    assert np.isnan(unknown).all()
+    with pytest.raises(ValueError, match=r"Observations\.from_flags"):
+        cross_val_score(model, X, y, cv=2, params={"censored": flags}, error_score="raise")
     # A capacity that is one number is that of any row.
     capped = cross_val_score(model, X, y, cv=2, params={"capacity": CAP[0]})
     np.testing.assert_allclose(capped, by_hand)

@@ -62,7 +62,9 @@ def check_files(given: Given, *reads: Path | None, endings: Sequence[str] = ENDI
     `reads` are tables that the command reads beside the one that it fits.
     """
     reads, path = (given.file, *reads), given.save
-    check_target(given.output, endings, reads)
+    columns = given.output if given.outputs is None and given.load is None else None
+    hint = f"Did you mean --outputs {columns}?" if columns else ""
+    check_target(given.output, endings, reads, hint)
     if path is not None and path.suffix.lower() not in MODEL_ENDINGS:
         raise bad_option("--save", f"{path} must end in {' or '.join(MODEL_ENDINGS)}.")
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):

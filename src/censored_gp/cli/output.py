@@ -29,9 +29,15 @@ FORMULA = ("=", "+", "-", "@", "\t")
 
 
 def check_target(
-    target: str | None, endings: Iterable[str] = ENDINGS, reads: Iterable[Path | None] = ()
+    target: str | None,
+    endings: Iterable[str] = ENDINGS,
+    reads: Iterable[Path | None] = (),
+    hint: str = "",
 ) -> None:
-    """Refuse a file that cannot be written, or that the command reads, before any work is done."""
+    """Refuse a file that cannot be written, or that the command reads, before any work is done.
+
+    The hint is for what does not look like a file.
+    """
     if target in (None, "-"):
         return
     path = Path(str(target))
@@ -40,7 +46,7 @@ def check_target(
         raise bad_option("--output", f"{path} is a folder. Give the name of a file in it.")
     if path.suffix.lower() not in endings and not is_device:
         accepted = f"{', '.join(endings)}, or - for standard output"
-        raise bad_option("--output", f"{path} must end in {accepted}.")
+        raise bad_option("--output", f"{path} must end in {accepted}. {hint}".strip())
     if not path.parent.is_dir():
         raise bad_option("--output", f"{path}: there is no folder {path.parent}. Create it first.")
     if path.is_file() and any(read and read.is_file() and path.samefile(read) for read in reads):

@@ -281,18 +281,6 @@ def read_truth(data: Any, layout: Layout) -> Observations:
         return _pivot(cells, (len(table), len(layout.outputs)), where, layout.outputs)
 
 
-def values_of(
-    data: Any, layout: Layout, rows: Rows, shape: tuple[int, int]
-) -> Float[np.ndarray, "N D"]:
-    """Return the recorded values of a new table at the rows of the model, NaN where missing."""
-    table, cells = open_table(data), np.full(shape, np.nan)
-    with located(table):
-        if rows.output is None:
-            return np.stack([table.numbers(name, "Output") for name in layout.outputs], axis=1)
-        cells[rows.row, rows.output] = table.numbers(layout.value, "Output")
-    return cells
-
-
 def result(
     layout: Layout,
     rows: Rows,

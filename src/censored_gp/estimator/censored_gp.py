@@ -146,8 +146,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     Notes
     -----
     Cross-validation and searches must know which test records are censored.
-    `cross_val_score(model, X, y, params={"censored": flags})` tells `fit` alone, and scores are
-    NaN, with a warning. There are three ways to tell `score` as well:
+    `cross_val_score(model, X, y, params={"censored": flags})` tells `fit` alone, and `score` fails
+    (scikit-learn makes that NaN and a warning, unless `error_score="raise"`). There are three ways
+    to tell `score` as well:
 
     - `Observations` as y: `cross_val_score(model, X, Observations.from_flags(y, flags))`;
     - a table: `cross_val_score(model, table, params={"outputs": "y", "time": "t", "censored":
@@ -447,7 +448,9 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return self._shaped(low, rows), self._shaped(high, rows)
 
     def cdf(self, X: Any, y: Any = None) -> Any:
-        """Return P(Y <= y) of the true outputs; of a table, y may be left to its own values.
+        """Return P(Y <= y) of the true outputs.
+
+        If X is a table, y may be left to its exact values; of other cells the answer is NaN.
 
         >>> model.cdf([[2.5]], 3).round(2)
         array([0.03])
@@ -459,7 +462,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def log_density(self, X: Any, y: Any = None) -> Any:
         """Return the log density (for counts, the log probability) of true outputs y.
 
-        If X is a table, y may be left to the values that it has; NaN stays NaN.
+        If X is a table, y may be left to its exact values; of other cells the answer is NaN. What
+        is known of these counts in `score`, and in `predict_distribution(X).log_probability`.
 
         >>> model.log_density([[2.5]], [3]).round(1)
         array([-1.5])
@@ -595,8 +599,8 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Flags, a capacity, bounds or exposures say which cells are not exact, as in `fit`;
         `censored=False` says that all are. If X is a table, y may be left to what it says of the
         outputs, by the columns that `fit` was told of. If nothing is said, a capacity that `fit`
-        was given as a number holds here, too. Any other model of censored outputs cannot know: the
-        score is NaN, with a warning.
+        was given as a number holds here, too. Any other model of censored outputs cannot know: an
+        error says so.
 
         Examples
         --------
@@ -612,14 +616,6 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
             self, X, y, censored=censored, capacity=capacity, lower=lower, upper=upper,
             exposure=exposure, side=side,
         )  # fmt: skip
-        if truth is None:
-            warn(
-                "The score is NaN: this model was fitted to censored records, and nothing says "
-                "which of these are. Give y as Observations, in cross-validation and searches, "
-                "too: Observations.from_flags(y, flags). Or give score the flags; censored=False "
-                "says that y is exact."
-            )
-            return float("nan")
         training.check_alike(truth, prediction.mean, self.output_names_)
         weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
         bounded = ~(truth.is_exact | truth.is_missing)

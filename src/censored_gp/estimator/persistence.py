@@ -14,6 +14,7 @@ import errno
 import glob
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -213,6 +214,11 @@ def _encode(value: Any, where: str, arrays: Arrays) -> Any:
             name = f"{len(arrays)} {where}"
             # safetensors has no type of times.
             arrays[name] = array.view(np.int64) if array.dtype.kind in "mM" else array
+            if array.ndim > 1 and np.array_equal(array, np.swapaxes(array, -1, -2)):
+                # Covariances are most of a file, and have everything twice.
+                half = arrays[name][..., *np.tril_indices(array.shape[-1])]
+                arrays[name] = np.ascontiguousarray(half)
+                return encoded | {"$": "symmetric", "name": name}
             return encoded | {"name": name}
     if _known_classes().get(kind.__name__) is kind:
         fields = {k: _encode(v, f"{where}.{k}", arrays) for k, v in _fields(value).items()}
@@ -255,6 +261,14 @@ def _decode(value: Any, arrays: Arrays) -> Any:
         case {"$": "array", "type": dtype, "name": name, "scalar": scalar}:
             array = arrays[name].view(dtype)
             return array[()] if scalar else array
+        case {"$": "symmetric", "type": dtype, "name": name}:
+            half = arrays[name].view(dtype)
+            # Of n rows, n (n + 1) / 2 numbers.
+            order = math.isqrt(2 * half.shape[-1])
+            array = np.empty((*half.shape[:-1], order, order), dtype)
+            rows, columns = np.tril_indices(order)
+            array[..., rows, columns] = array[..., columns, rows] = half
+            return array
         case {"$": "object", "class": name, "fields": fields}:
             known = _known_classes().get(name)
             if known is None:

@@ -382,14 +382,11 @@ def read_new(model: Any, X: Any) -> tuple[Matrix, Rows | None]:
     return matrix, rows
 
 
-def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None:
-    """Return outputs to compare predictions with: y, or what the table X says of them.
-
-    None: the model was fitted to censored outputs, and nothing says which of these are.
-    """
+def read_truth(model: Any, X: Any, y: Any = None, **bounds: Any) -> Observations:
+    """Return outputs to compare predictions with: y, or what the table X says of them."""
     data: TrainingData = model.training_
     told = any(value is not None for name, value in bounds.items() if name != "side")
-    if bounds["censored"] is False:
+    if bounds.get("censored") is False:
         bounds["censored"] = None
     validation.same_index(X, y=y, **bounds)
     layout = data.layout if y is None and tables.is_table(X) else None
@@ -400,7 +397,12 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None
         stated = {name for name, value in bounds.items() if value is not None} - {"side"}
         known = data.observations
         if not (stated or data.in_text or np.all(known.is_exact | known.is_missing)):
-            return None
+            raise ValueError(
+                "This model was fitted to censored records, and nothing says which of these are. "
+                "Give y as Observations, in cross-validation and searches, too: "
+                "Observations.from_flags(y, flags). Or give score the flags; censored=False says "
+                "that y is exact."
+            )
     if layout is not None:
         truth = layouts.read_truth(X, dataclasses.replace(layout, **bounds))
     else:
@@ -414,9 +416,18 @@ def read_truth(model: Any, X: Any, y: Any, **bounds: Any) -> Observations | None
 def read_values(
     model: Any, X: Any, y: Any, rows: Rows | None, shape: tuple[int, int]
 ) -> Float[np.ndarray, "N D"]:
-    """Return values of outputs for each cell; one number stands for all cells."""
+    """Return values of outputs for each cell; one number stands for all cells.
+
+    A table may have them itself: NaN where it has only bounds, as the true value is not known.
+    """
     if y is None and rows is not None:
-        return layouts.values_of(X, model.layout_, rows, shape)
+        truth = read_truth(model, X)
+        values, cells = np.where(truth.is_exact, truth.values(), np.nan), np.full(shape, np.nan)
+        if rows.output is None:
+            return values
+        # Rows of one time are one row of the model.
+        cells[rows.row, rows.output] = values[np.arange(len(values)), rows.output]
+        return cells
     if np.isscalar(y) or getattr(y, "shape", None) == ():
         if not reads_as(float, y):
             raise ValueError(f"`y` must be a number, or one for each row and output, got {y!r}.")
