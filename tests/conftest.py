@@ -1,6 +1,7 @@
 """Fixtures that every test shares."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ QUICK_TO_COMPILE = (
     "--xla_cpu_use_fusion_emitters=false"
 )
 os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
+
+# A shell starts programs in the background deaf to Ctrl-C, and so would be all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Real data may lie beside the project.
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -43,5 +43,7 @@ def written(tmp_path_factory, diagnosis):
     problems = ["Column 'x<i>': 3 rows were left out."]
     with compiling_quickly():
         about = {"title": title, "comparison": rows, "problems": problems}
-        write_report(fitted.model(), path, diagnosis=diagnosis, **about)
+        with pytest.warns(UserWarning, match="9 cell.s. with an upper bound") as told:
+            write_report(fitted.model(), path, diagnosis=diagnosis, **about)
+    assert len(told) == 1
     return path

@@ -73,6 +73,7 @@ def test_what_does_not_exist_is_refused(model, ax):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:9 cell.s. with an upper bound")
 def test_lost_demand_is_drawn_as_it_is_told(model, ax):
     told = model.lost_demand(by="hour", samples=500)
     bars = reporting.plot_lost_demand(model, "hour", ax=ax).patches

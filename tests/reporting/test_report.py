@@ -69,6 +69,7 @@ def test_every_link_leads_to_a_section(text):
     assert re.findall(r'<a href="#(\w+)">', text) == sections
 
 
+@pytest.mark.filterwarnings("ignore:9 cell.s. with an upper bound")
 def test_lost_demand_is_what_the_model_says(text, charts):
     total = fitted.model().lost_demand()
     figure = rf'<div class="name">Lost</div><div class="figure">{float(total["lost"][0]):.0f}</div>'

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import platform
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -129,12 +130,15 @@ def lost_demand(model: Any, probability: float, random_state: Any) -> dict[str, 
         # Columns of groups come first, under names that may be the user's.
         return [row | dict(zip(by, row.values(), strict=False)) for row in rows]
 
-    groups = {}
-    for part in () if model.training_.times is None else ("hour", "weekday"):
-        rows = ask(part)
-        if len(rows) > 1:
-            groups[part] = [row | {"output": ALL_OUTPUTS} for row in rows] + ask("output", part)
-    return {"total": ask()[0], "outputs": ask("output"), "groups": groups}
+    (total,), groups = ask(), {}
+    with warnings.catch_warnings():
+        # What there was to warn of has been said of the total.
+        warnings.simplefilter("ignore", UserWarning)
+        for part in () if model.training_.times is None else ("hour", "weekday"):
+            rows = ask(part)
+            if len(rows) > 1:
+                groups[part] = [row | {"output": ALL_OUTPUTS} for row in rows] + ask("output", part)
+        return {"total": total, "outputs": ask("output"), "groups": groups}
 
 
 def comparison_rows(model: Any, wanted: Any) -> list[dict[str, Any]]:

@@ -211,7 +211,7 @@ def test_inputs_that_do_not_fit_are_refused(table, words):
 
 def test_a_model_without_inputs_needs_no_table():
     _, columns = read_inputs({"time": TIMES})
-    with pytest.raises(ValueError, match="`inputs` must have columns among"):
+    with pytest.raises(ValueError, match=r"`inputs`.*no inputs"):
         known_inputs({"time": AHEAD}, columns, "time", WALL, INSTANT)
 
 
