@@ -17,6 +17,7 @@ from pyarrow import parquet
 from sklearn.base import clone
 
 from censored_gp import DataError, Fleet, fit_many, group_outputs
+from censored_gp.data.files import File
 from censored_gp.estimator.fleet import BATCH_CELLS, PILOTS, Group, make_batches
 from censored_gp.inference.natural import fit as natural
 from support.shops import HOURS, fit_shops, model, shops
@@ -114,6 +115,27 @@ def test_lists_files_and_long_tables_give_the_same(tmp_path):
     assert_allclose(found.read("imputed")["value"].sum(), fleet.read("imputed")["value"].sum())
 
 
+def test_limits_in_text_are_bounds_with_either_decimal_sign_and_in_some_of_the_files(tmp_path):
+    frame, names = shops("ab").drop(columns="out"), ["shop", "time", "sold"]
+    low = (frame["shop"] == "a") & (frame["sold"] < 4.25)
+    words = frame["sold"].map(repr).mask(low, "<4.25")
+
+    def fitted(data, folder):
+        columns = {"by": "shop", "outputs": "sold", "time": "time", "n_jobs": 1}
+        return fit_many(data, model(), save=tmp_path / folder, progress=False, **columns)
+
+    whole = fitted(frame.assign(sold=words), "whole")
+    filled = whole.read("imputed")
+    assert 0 < len(filled) == low.sum()
+    assert (filled["at_most"] == 4.25).all()
+    for sign, folder in ((".", "points"), (",", "commas")):
+        written, files = words.str.replace(".", sign), []
+        for name, own in frame.assign(sold=written).groupby("shop"):
+            own.to_csv(path := tmp_path / f"{name}.csv", sep=";", index=False)
+            files.append(File(path, ";", decimal=sign).read(names))
+        same(whole, fitted(files, folder), 1e-8, ["imputed"])
+
+
 def test_a_group_that_fails_is_a_row_with_its_reason_and_is_filled(frame, tmp_path):
     def fussy(task, settings):
         if len(task.inputs) == HOURS - 1:
@@ -126,6 +148,7 @@ def test_a_group_that_fails_is_a_row_with_its_reason_and_is_filled(frame, tmp_pa
     rows = found.read().set_index("shop")
     assert rows["status"].to_dict() == {"a": "converged", "b": "fallback", "c": "failed"}
     assert "no shop with 26 rows" in rows["words"]["b"]
+    assert "no shop with 26 rows" in str(found)
     assert "time" in rows["words"]["c"]
     own = frame[frame["shop"] == "b"]
     filled = found.read("imputed").query("shop == 'b'")

@@ -57,6 +57,8 @@ COLUMNS = (
     *("time", "inputs", "censored", "capacity", "lower", "upper", "exposure", "side"),
     *("rounded", "own_inputs", "holidays"),
 )
+# What the summary says of groups without a model: with simple estimates instead, or with none.
+NOT_FITTED = ("fallback", "failed")
 # The column that tells the groups apart, where they came as a list.
 GROUP = "group"
 # At most so many groups start from values of their own; the others start from their medians.
@@ -105,9 +107,12 @@ class Fleet:
         return Table(pa.concat_tables(parts, promote_options="permissive"), self.backend).native()
 
     def __str__(self) -> str:
-        found = Counter(Fleet(self.folder).read()["status"].to_pylist())
+        rows = Fleet(self.folder).read().to_pylist()
+        found = Counter(row["status"] for row in rows)
         words = ", ".join(f"{count} {word}" for word, count in sorted(found.items()))
-        return f"{sum(found.values())} groups in {self.folder}: {words or 'none is done'}"
+        why = next((row["words"] for row in rows if row["status"] in NOT_FITTED), "")
+        why = f". The first that was not fitted: {why}" if why else ""
+        return f"{len(rows)} groups in {self.folder}: {words or 'none is done'}{why}"
 
 
 @dataclass(frozen=True)
@@ -270,9 +275,16 @@ def _as_parquet(data: Any, by: Any, columns: dict[str, Any], folder: Path) -> tu
             is_key = name in (by, columns["by"], columns.get("time"), *table.unreadable)
             if not is_key and pa.types.is_string(table.arrow[name].type):
                 with contextlib.suppress(DataError):
-                    table = table.with_column(name, table.numbers(name, "Column"))
+                    table = table.with_column(name, _numbers_or_limits(table, name))
         table = table if by else table.with_column(GROUP, pa.array([label] * len(table)))
         parts.append(table.arrow)
+    # A column of numbers is text in those tables in which it has limits.
+    texts = {f.name for part in parts for f in part.schema if pa.types.is_string(f.type)}
+    for k, part in enumerate(parts):
+        for place, (name, kind) in enumerate((f.name, f.type) for f in part.schema):
+            if name in texts and (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+                part = part.set_column(place, name, part[name].cast(pa.string()))
+        parts[k] = part
     whole = pa.concat_tables(parts, promote_options="permissive").replace_schema_metadata()
     key, table = by or GROUP, Table(whole, table.backend)
     whole = table.with_column(key, pa.array(table.labels(key).tolist())).arrow.sort_by(key)
@@ -280,6 +292,14 @@ def _as_parquet(data: Any, by: Any, columns: dict[str, Any], folder: Path) -> tu
     with replacing(path := folder / f"input-{digest}.parquet") as draft:
         parquet.write_table(whole, draft, row_group_size=BATCH_CELLS)
     return (str(path),), table.backend, digest
+
+
+def _numbers_or_limits(table: Table, name: str) -> Any:
+    """Return text as numbers or, if limits such as <0,5 are among them, with decimal points."""
+    values, flags = table.readings(name, "Column")
+    if not flags.any():
+        return values
+    return pa.array([text and text.replace(",", ".") for text in table.arrow[name].to_pylist()])
 
 
 def find_groups(work: Work) -> list[Group]:
@@ -383,7 +403,7 @@ def _do_batch(work: Work, number: int, groups: list[Group], pilot: bool) -> tupl
             whole = pa.concat_tables(found[kind], promote_options="permissive")
             with replacing(work.file(kind, number)) as draft:
                 parquet.write_table(whole, draft)
-    return number, sum(t["status"][0].as_py() in ("fallback", "failed") for t in found["summary"])
+    return number, sum(t["status"][0].as_py() in NOT_FITTED for t in found["summary"])
 
 
 def _keep_memory() -> None:
