@@ -33,6 +33,7 @@ from jaxtyping import Bool, Float
 from scipy.stats import chisquare
 
 from censored_gp import CensoredGP
+from censored_gp.data.errors import DataError
 from censored_gp.data.observations import Observations
 from censored_gp.data.validation import within_support
 from censored_gp.inference import Task, infer
@@ -121,7 +122,8 @@ def world_of(
     if positive:
         limit = np.exp(limit)
     if support.discrete:
-        limit = np.maximum(np.round(limit), 1.0)
+        # Above the count that the constant is of: this is seen, as all below their limits are.
+        limit = np.floor(limit * (1.0 + 1e-9)) + 1.0
     reached = truth >= limit if support.discrete else truth > limit
     censored = reached if share > 0 else np.zeros(truth.shape, dtype=bool)
     return World(everything[~new], truth, everything[new], y[new], limit, censored)
@@ -186,11 +188,20 @@ def observe(world: World) -> Observations:
 def draw_task(
     family: str, share: float, random: np.random.Generator, rows: int = 80, scale: float = -1.0
 ) -> tuple[Task, World, Model]:
-    """Draw a model from its prior and a world of it; return what is to be inferred from it."""
+    """Draw a model from its prior and a world of it; return what is to be inferred from it.
+
+    Worlds whose values a fit would refuse (1e-192) are drawn anew, which the posterior of the
+    others does not depend on.
+    """
     centre = central_model(family, rows, scale)
-    truth = prior_model(centre, random)
-    world = world_of(truth, share, size_of(family), rows, random)
-    seen = within_support(observe(world), centre.likelihoods)
+    while True:
+        truth = prior_model(centre, random)
+        world = world_of(truth, share, size_of(family), rows, random)
+        try:
+            seen = within_support(observe(world), centre.likelihoods)
+            break
+        except DataError:
+            continue
     kernels = {"mean": (RBF(0.1 * rows, columns=(0,)),)}
     begin = starting_model(Design(centre.likelihoods, kernels), seen.full_values())
     return Task(begin, seen, world.inputs, explore=True, centre=centre.priors), world, truth
@@ -217,8 +228,8 @@ def from_prior(
     else:
         own = posterior, UNITS, world.new_inputs, NAMES
     length = posterior.priors["mean"].kernels[0].lengthscale.ravel()
-    rank = np.mean(length < truth.priors["mean"].kernels[0].lengthscale.item())
-    rank += (random.uniform() - 0.5) / len(length)
+    below = np.sum(length < truth.priors["mean"].kernels[0].lengthscale.item())
+    rank = (below + random.uniform()) / (len(length) + 1)
     found = score(Prediction(*own), world)
     warned = [] if result.converged else [result.message]
     return found | {"length": float(rank), "seconds": took, "warned": warned}
