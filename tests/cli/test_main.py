@@ -61,6 +61,20 @@ def test_ctrl_c_after_the_end_changes_nothing():
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("other", ["pass", "signal.signal(14, print); signal.raise_signal(14)"])
+def test_only_ctrl_c_interrupts_a_command_however_long_its_end_takes(other):
+    code = (
+        "import atexit, signal, sys, time; from censored_gp.cli import main\n"
+        "atexit.register(time.sleep, 1); main.PATIENCE = 0.2; sys.argv[1:] = ['--version']\n"
+        "def app(show=main.app):\n"
+        f"    {other}\n"
+        "    show()\n"
+        "main.app = app; main.run()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_ctrl_c_waits_until_what_a_command_needs_is_imported():
     code = (
         "import os, signal, sys; from censored_gp.cli import run\n"

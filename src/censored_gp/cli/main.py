@@ -25,7 +25,10 @@ def run() -> None:
     signal.set_wakeup_fd(sender.fileno())
 
     def watch() -> None:
-        receiver.recv(1)
+        # Other signals are told as well, and nothing at all where the command has ended.
+        while (told := receiver.recv(1)) != bytes([signal.SIGINT]):
+            if not told:
+                return
         asked.set()
         time.sleep(PATIENCE)
         os.write(2, b"Interrupted.\n")
