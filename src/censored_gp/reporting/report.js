@@ -34,7 +34,8 @@
   const SHORT_TIME = "utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') : " +
     "utcdate(datum.value) === 1 ? utcFormat(datum.value, '%b %Y') : utcFormat(datum.value, '%a %d %b')";
   const number = (value) => value === null ? "–" : Math.abs(value) >= 1000 ? value.toLocaleString("en", { maximumFractionDigits: 0 }) : String(Number(value.toPrecision(3)));
-  const percent = (value, digits = 0) => (100 * value).toFixed(digits) + "%";
+  const percent = (value, digits = 0) =>
+    Number.isFinite(value) ? (100 * value).toFixed(digits) + "%" : "–";
   const range = (row) => number(row.lo) + " to " + number(row.hi);
   const amount = (field) => ({ field, type: "quantitative" });
   const Y_LABELS = { minExtent: 38, maxExtent: 38, tickCount: 5, title: null };

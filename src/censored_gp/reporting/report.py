@@ -262,13 +262,15 @@ def amount(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):g}"
 
 
-def percent(value: float) -> str:
+def percent(value: float | None) -> str:
     """Return a share as a percentage.
 
-    >>> percent(0.224), percent(0.0123)
-    ('22%', '1.2%')
+    >>> percent(0.224), percent(0.0123), percent(None)
+    ('22%', '1.2%', '–')
     """
-    return "–" if not np.isfinite(value) else f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
 
 
 def recorded_steps(model: Any) -> dict[str, float]:

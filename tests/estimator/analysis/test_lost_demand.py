@@ -50,6 +50,15 @@ def test_the_parts_of_a_total_add_up_to_it():
             assert found[name].sum() == pytest.approx(total[name][0])
 
 
+def test_a_share_is_between_none_and_all_or_has_no_meaning():
+    known = Observations.from_flags({"a": [-4.0, 1.0], "b": [-1.0, 2.0]}, [[0, 0], [1, 1]])
+    training = read_training(CensoredGP(), {"time": TIMES[:2]}, known)
+    found = demand.summarise(known, [np.full((5, 2), 1.5)], groups("output", training))
+    np.testing.assert_array_equal(found["lost"], [1.5, 1.5])
+    for name in ("share", "share_low", "share_high"):
+        np.testing.assert_allclose(found[name], [np.nan, 1.5 / 2.5])
+
+
 def test_labels_of_groups():
     assert lost("output")["output"].tolist() == ["a", "b"]
     assert lost("hour")["hour"].tolist() == [0, 1, 2, 3, 22, 23]

@@ -148,6 +148,8 @@ def summarise(
     observed = sums(np.where(counted, known.recorded, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(total / (observed + total), nan=0.0)
+    # What is lost is a share of demand only if the rest of it is no less than nothing.
+    share[:, observed < 0] = np.nan
     demand = observed + total.mean(axis=0) + sums(np.broadcast_to(moved, known.shape))
     table = {**groups.labels, "observed": observed, "demand": demand}
     for name, draws in (("lost", total), ("share", share)):
