@@ -35,8 +35,8 @@ Rows = Float[np.ndarray, "N C"]
 Scalar = Float[AnyArray, ""]
 # Environment variable that names the folder of compiled programs; ``0`` means none.
 CACHE_VARIABLE = "CENSORED_GP_CACHE"
-# Matrices of a larger order are worth a second BLAS thread: for smaller ones it is quicker by a tenth
-# on an idle machine, and takes three times as long on a busy one.
+# Matrices of a larger order are worth a second BLAS thread. With smaller ones a fit takes a tenth
+# less time on an idle machine, and three times as long on a busy one.
 LARGE_MATRIX = 4000
 # These options halve the time to compile; programs run as fast, as BLAS and LAPACK do the work.
 QUICKER_TO_COMPILE = {
