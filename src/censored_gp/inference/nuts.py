@@ -6,8 +6,15 @@ The target is
 
 where the hyper-parameters theta are held as ``natural`` finds them, or sampled along. There is no
 approximation beyond the inducing inputs, which are all distinct ones as far as
-``max_inducing`` allows. It is sampled in coordinates z with v = mean + root z, mean and root those
-of natural's Gaussian: a change of variables that leaves the target as it is, but near N(0, I).
+``max_inducing`` allows. It is sampled in coordinates z in which it is near N(0, I): with natural's
+sites (h, Lambda) standing for the likelihood, as in `elbo`,
+
+    v = P^-1 b + L^-T z,    P = I + Psi' Lambda Psi = L L',    b = Psi' (h - Lambda m),
+
+a change of variables that leaves the target as it is. Psi and m are those of theta, also where it
+is sampled: data that tell a function well tell the product of its size and its weights, so that
+weights held in coordinates of their own would have to follow every step of a size, a lengthscale
+or a level. Only -log det L, the Jacobian, is added then.
 """
 
 from __future__ import annotations
@@ -19,15 +26,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.lax.linalg import cholesky
+from jax.lax.linalg import cholesky, triangular_solve
 from jaxtyping import Array, Bool, Float, Key
 
 from censored_gp.inference import natural
-from censored_gp.inference.elbo import Roles, Terms, log_likelihood
+from censored_gp.inference.elbo import Roles, Terms, cell_slopes, log_likelihood, next_sites
 from censored_gp.inference.hyperparameters import CERTAIN, prior_parts
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Latent, MixedPosterior, Posterior
 from censored_gp.inference.result import FitResult, Task
+from censored_gp.inference.sites import Sites
 from censored_gp.model.compilation import compiled_to_run_long
 from censored_gp.model.lmc import Geometry, flat, from_free, geometry, to_free
 
@@ -112,39 +120,62 @@ class Target(NamedTuple):
 
     Attributes
     ----------
+    sites
+        Sites that stand for the likelihood, those of natural's Gaussian at the mode.
     shapes
         Features and loadings of the roles that vary, at the hyper-parameters of the posterior.
     """
 
     posterior: Posterior
-    root: dict[str, Float[Array, "B W W"]]
+    sites: dict[str, Sites]
     shapes: dict[str, Geometry]
     inputs: Float[Array, "N C"]
     terms: tuple[Terms, ...]
     hyper: Hyper | None = None
 
-    def weights(self, position: Position) -> Position:
-        """Return v = mean + root z."""
-        return {
-            role: q.mean + jnp.einsum("bwu,bu->bw", self.root[role], position[role])
-            for role, q in self.posterior.weights.items()
-        }
-
-    def latent(self, position: Position) -> Latent:
-        """Return the parameter functions at the training rows."""
+    def at(self, position: Position) -> tuple[Position, Latent, Float[Array, ""]]:
+        """Return the weights, the parameter functions at the training rows, and log |dv / dz|."""
         priors, shapes = self.posterior.model.priors, self.shapes
         if self.hyper is not None:
             priors = self.hyper.priors(position[HYPER])
             shapes = geometries(priors, self.posterior, self.inputs)
-        found = {role: lmc.constant(len(self.inputs)) for role, lmc in priors.items()}
-        weights = self.weights(position)
-        return found | {role: flat(shapes[role].functions(v)) for role, v in weights.items()}
+        latent = {role: lmc.constant(len(self.inputs)) for role, lmc in priors.items()}
+        weights, volume = {}, jnp.zeros(())
+        for role, shape in shapes.items():
+            weights[role], logs = conditional(shape, self.sites[role], position[role])
+            latent[role], volume = flat(shape.functions(weights[role])), volume + logs
+        return weights, latent, volume
 
     def __call__(self, position: Position) -> Float[Array, ""]:
         """Return log p(v, y), up to a constant."""
-        total = log_likelihood(self.terms, self.latent(position))
-        total -= sum(0.5 * jnp.sum(v**2) for v in self.weights(position).values())
+        weights, latent, volume = self.at(position)
+        total = log_likelihood(self.terms, latent) + volume
+        total -= sum(0.5 * jnp.sum(v**2) for v in weights.values())
         return total if self.hyper is None else total + self.hyper.log_density(position[HYPER])
+
+
+def conditional(
+    shape: Geometry, sites: Sites, z: Float[Array, "B W"]
+) -> tuple[Float[Array, "B W"], Float[Array, ""]]:
+    """Return v = P^-1 b + L^-T z of one role, and log |dv / dz| = -log det L."""
+    blocks, rows, outputs = sites.linear.shape
+    mean = jnp.broadcast_to(shape.mean, (blocks, rows, outputs))
+    solve = partial(triangular_solve, left_side=True, lower=True)
+
+    def block(own: Any) -> tuple[Float[Array, "W"], Float[Array, ""]]:
+        phi, loading, mean, linear, precision, z = own
+        psi = jnp.einsum("nm,drm->ndrm", phi, loading).reshape(rows * outputs, -1)
+        weighted = psi * precision.reshape(-1, 1)
+        factor = cholesky(jnp.eye(len(z)) + psi.T @ weighted, symmetrize_input=False)
+        right = psi.T @ linear.ravel() - weighted.T @ mean.ravel()
+        both = solve(factor, right[:, None]) + z[:, None]
+        v = solve(factor, both, transpose_a=True)[:, 0]
+        return v, -jnp.sum(jnp.log(jnp.diagonal(factor)))
+
+    # One by one: a batched call may deadlock, see `geometry`.
+    each = shape.phi, shape.loading, mean, sites.linear, sites.precision, z
+    v, volume = jax.lax.map(block, each)
+    return v, jnp.sum(volume)
 
 
 def geometries(
@@ -157,19 +188,29 @@ def geometries(
     }
 
 
-@compiled_to_run_long
 def make_target(
     posterior: Posterior,
-    inputs: Float[Array, "N C"],
+    inputs: Float[np.ndarray, "N C"],
     terms: tuple[Terms, ...],
     hyper: Hyper | None = None,
 ) -> Target:
     """Return the target around a fitted posterior."""
-    shapes = geometries(posterior.model.priors, posterior, inputs)
-    # One by one: a batched call may deadlock, see `geometry`.
-    factors = partial(jax.lax.map, partial(cholesky, symmetrize_input=False))
-    root = {role: factors(jnp.asarray(q.covariance)) for role, q in posterior.weights.items()}
-    return Target(posterior, root, shapes, inputs, terms, hyper)
+    mean, variance = Posterior.latent(posterior, inputs)
+    certain = {role: np.zeros(mean[role].shape) for role in posterior.weights}
+    _, slopes = cell_slopes(terms, slice(0, len(inputs)), mean, variance, certain)
+    sites = {}
+    for role in posterior.weights:
+        shape = len(inputs), *np.shape(posterior.model.priors[role].mean)
+        found = next_sites(mean[role], *slopes[role])
+        sites[role] = Sites(*(jnp.moveaxis(jnp.reshape(part, shape), 1, 0) for part in found))
+    rows = jnp.asarray(inputs)
+    return Target(posterior, sites, _shapes(posterior, rows), rows, terms, hyper)
+
+
+@compiled_to_run_long
+def _shapes(posterior: Posterior, inputs: Float[Array, "N C"]) -> dict[str, Geometry]:
+    """Return features and loadings at the hyper-parameters of the posterior."""
+    return geometries(posterior.model.priors, posterior, inputs)
 
 
 @compiled_to_run_long
@@ -247,7 +288,7 @@ def draw_all(
 def _each_draw(target: Target, positions: Position) -> tuple[Position, Latent]:
     """Return weights and parameter functions of every draw."""
     # Loops, as Cholesky factors of many draws must not be batched.
-    of_chain = partial(jax.lax.map, lambda z: (target.weights(z), target.latent(z)))
+    of_chain = partial(jax.lax.map, lambda z: target.at(z)[:2])
     return jax.lax.map(of_chain, positions)
 
 
@@ -290,7 +331,7 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
     if result.status in {"interrupted", "diverged"} or not posterior.weights:
         return posterior, result
     hyper = make_hyper(posterior, own.hold) if isinstance(posterior, MixedPosterior) else None
-    target = make_target(posterior, jnp.asarray(task.inputs), task.terms, hyper)
+    target = make_target(posterior, task.inputs, task.terms, hyper)
     positions, divergent = draw_all(target, task, settings, result.elbo)
     if not positions:
         said = "The sampler was interrupted before its first draws; this is the posterior of "
