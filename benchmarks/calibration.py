@@ -301,7 +301,7 @@ def compare_engines(
     """
     own = simulate(family, share, seed, **world)
     seen, found, seconds = np.where(own.censored, own.limit, own.truth), [], []
-    draws = {"draws": 1000, "warmup": 400} | settings
+    draws = {"draws": 1000, "warmup": 400, "target_acceptance": 0.95} | settings
     for engine, chosen in (("natural", {}), ("nuts", draws)):
         start = time.process_time()
         # Nuts knows no nuggets, which kernels that were not chosen bring.

@@ -127,7 +127,7 @@ def test_what_is_given_stays_while_levels_and_noise_are_sampled():
     y = 0.3 * x[:, 0] + np.random.default_rng(0).normal(size=20)
     model = CensoredGP(
         kernels=Linear(scale=0.5), heteroscedastic=False, hyperparameters="given",
-        engine="nuts", engine_settings={"draws": 150, "warmup": 100}, random_state=0,
+        engine="nuts", engine_settings={"draws": 300, "warmup": 200}, random_state=0,
     ).fit(x, y)  # fmt: skip
     draws = model.posterior_.priors
     np.testing.assert_allclose(jax.tree.leaves(draws["mean"].kernels)[0], 0.5, rtol=1e-4)
