@@ -10,7 +10,7 @@ from censored_gp.inference import natural
 from censored_gp.inference import posterior as posteriors
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import DrawnPosterior, Posterior
-from censored_gp.inference.sites import Moments, Sites
+from censored_gp.inference.sites import Moments, Sites, Weights
 from censored_gp.kernels import Linear
 from censored_gp.likelihoods import Gaussian
 from support import dense, small
@@ -277,3 +277,12 @@ def test_draws_at_the_origin_of_a_line_are_those_of_its_mean_without_a_warning(m
     drawn = posterior.draw(np.random.default_rng(0), np.zeros((3, 1)), 4)["mean"]
     level = np.asarray(posterior.model.priors["mean"].mean).item()
     np.testing.assert_allclose(drawn, level, atol=1e-9)
+
+
+@pytest.mark.parametrize("lost", [-0.1, 1e-17])
+def test_draws_have_the_covariance_of_the_weights_also_where_rounding_has_made_it_singular(lost):
+    direction = np.array([[1.0, -2.0, 0.5]])
+    covariance = direction.T @ direction - lost * np.eye(3)
+    assert np.all(np.linalg.eigvalsh(covariance) > 0.0) == (lost < 0.0)
+    draws = Weights(np.ones((1, 3)), covariance[None]).draw(np.eye(3)[:, None])[:, 0] - 1.0
+    np.testing.assert_allclose(draws.T @ draws, covariance, atol=1e-12)

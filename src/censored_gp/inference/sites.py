@@ -100,8 +100,13 @@ class Weights(NamedTuple):
 
     def draw(self, normals: Float[np.ndarray, "S B T"]) -> Float[np.ndarray, "S B T"]:
         """Return draws of the weights, from standard normal ones."""
-        # The covariance is the inverse of I + something positive: no jitter is needed.
-        factor, order = np.linalg.cholesky(self.covariance), np.shape(self.covariance)[1]
+        order = np.shape(self.covariance)[1]
+        try:
+            factor = np.linalg.cholesky(self.covariance)
+        except np.linalg.LinAlgError:
+            # What data tell all but exactly has a variance that is lost in rounding.
+            values, vectors = np.linalg.eigh(self.covariance)
+            factor = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
         dense = np.einsum("bwu,sbu->sbw", factor, normals[..., :order], optimize=True)
         if self.chain is None:
             return self.mean + dense
