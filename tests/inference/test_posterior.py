@@ -286,3 +286,10 @@ def test_draws_have_the_covariance_of_the_weights_also_where_rounding_has_made_i
     assert np.all(np.linalg.eigvalsh(covariance) > 0.0) == (lost < 0.0)
     draws = Weights(np.ones((1, 3)), covariance[None]).draw(np.eye(3)[:, None])[:, 0] - 1.0
     np.testing.assert_allclose(draws.T @ draws, covariance, atol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -0.5])
+def test_what_is_no_covariance_is_not_drawn_from(wrong):
+    weights = Weights(np.zeros((1, 2)), np.diag([1.0, wrong])[None])
+    with pytest.raises(np.linalg.LinAlgError):
+        weights.draw(np.ones((3, 1, 2)))

@@ -106,6 +106,8 @@ class Weights(NamedTuple):
         except np.linalg.LinAlgError:
             # What data tell all but exactly has a variance that is lost in rounding.
             values, vectors = np.linalg.eigh(self.covariance)
+            if not np.all(values[..., 0] >= -1e-8 * values[..., -1]):
+                raise
             factor = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
         dense = np.einsum("bwu,sbu->sbw", factor, normals[..., :order], optimize=True)
         if self.chain is None:
