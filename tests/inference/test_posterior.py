@@ -288,8 +288,7 @@ def test_draws_have_the_covariance_of_the_weights_also_where_rounding_has_made_i
     np.testing.assert_allclose(draws.T @ draws, covariance, atol=1e-12)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, -0.5])
-def test_what_is_no_covariance_is_not_drawn_from(wrong):
-    weights = Weights(np.zeros((1, 2)), np.diag([1.0, wrong])[None])
+def test_what_is_no_covariance_is_not_drawn_from():
+    weights = Weights(np.zeros((1, 2)), np.diag([1.0, -0.5])[None])
     with pytest.raises(np.linalg.LinAlgError):
         weights.draw(np.ones((3, 1, 2)))
