@@ -13,12 +13,13 @@ from sklearn.gaussian_process import kernels as sk
 
 from censored_gp.inference import elbo, lookup, natural
 from censored_gp.inference.model_search import Growth
-from censored_gp.inference.natural import NaturalSettings, Optimizer
+from censored_gp.inference.natural import NaturalSettings, Optimizer, starting_sites
 from censored_gp.inference.posterior import Posterior
 from censored_gp.inference.result import Task
 from censored_gp.kernels import RBF, Linear, Periodic, White
 from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.model.compilation import float64
+from censored_gp.model.lmc import scale_lengthscales, to_free
 from censored_gp.model.model import Design
 from censored_gp.model.starting_values import starting_model
 from support import small
@@ -53,12 +54,11 @@ def test_exactly_seen_gaussians_are_regression_after_one_step():
 
 
 def test_the_bound_rises_and_the_report_says_how_it_ended():
-    posterior, report = natural.fit(small.separate())
+    _, report = natural.fit(small.separate())
     assert report.converged
     assert "converged" in str(report)
     assert report.elbo == max(report.trace) > report.trace[0]
     assert report.site_steps >= report.hyper_steps > 0
-    assert posterior.weights["mean"].mean.shape == (2, 24)
 
 
 def test_nothing_is_random():
@@ -150,10 +150,39 @@ def test_inducing_inputs_are_picked_anew_within_the_same_number_of_steps(most, m
     few = task.problem(task.model).inducing["mean"][0].size
     posterior, report = natural.fit(task, NaturalSettings(max_iterations=most))
     inducing = posterior.inducing["mean"][0]
-    assert posterior.weights["mean"].mean.shape[1] == len(inducing.mask)
+    assert posterior.weights["mean"].mean.shape[1] == inducing.size
     assert report.site_steps <= most + NaturalSettings().warm_up
     if most > 50:
         assert inducing.size > few
+
+
+@pytest.mark.parametrize("case", [small.separate, small.mixed])
+def test_inducing_inputs_that_lengthscales_do_not_need_are_left_out(case, monkeypatch):
+    task = dataclasses.replace(case(rows=60), tolerance=1e-6)
+    thin, report = natural.fit(task)
+    monkeypatch.setattr(natural, "THIN_EVERY", 1000)
+    whole, as_whole = natural.fit(task)
+    for q, (few, all_) in enumerate(
+        zip(thin.inducing["mean"], whole.inducing["mean"], strict=True)
+    ):
+        assert few.size < all_.size, q
+    np.testing.assert_allclose(report.elbo, as_whole.elbo, atol=1e-4)
+    for own, other in zip(latent(thin, task.inputs), latent(whole, task.inputs), strict=True):
+        np.testing.assert_allclose(own["mean"], other["mean"], atol=1e-3)
+
+
+def test_inducing_inputs_come_back_where_lengthscales_have_shrunk():
+    task = dataclasses.replace(small.separate(rows=60), tolerance=1e-6)
+    problem = task.problem(task.model)
+    run = Optimizer(problem, NaturalSettings(), 1e-9, share=1e-8)
+    priors = task.model.priors
+    free = {role: to_free(lmc) for role, lmc in priors.items()}
+    state = run.evaluate(free, starting_sites(free, problem))
+    run.thin(state, natural.THIN_EVERY)
+    assert run.problem.inducing_size < problem.inducing_size
+    shorter = {role: to_free(scale_lengthscales(lmc, 0.25)) for role, lmc in priors.items()}
+    run.thin(run.evaluate(shorter, state.sites), 1)
+    assert run.problem is problem
 
 
 class Powered(Gaussian):

@@ -49,7 +49,8 @@ def test_target_is_prior_times_likelihood():
     at = eqx.filter_jit(lambda t, z: (*t.at(z)[:2], t(z)))
     found, expected = [], []
     for seed in (0, 1):
-        z = {"mean": jax.random.normal(jax.random.key(seed), posterior.weights["mean"].mean.shape)}
+        blocks, _, rank, size = target.shapes["mean"].loading.shape
+        z = {"mean": jax.random.normal(jax.random.key(seed), (blocks, rank * size))}
         v, gamma, value = at(target, z)
         cells = {role: (np.asarray(g), np.zeros(np.shape(g))) for role, g in gamma.items()}
         likelihood = dense.expected_log_likelihood(

@@ -48,7 +48,7 @@ from censored_gp.model.lmc import LMC, Nugget, Slopes
 from censored_gp.model.model import Model, Units
 
 # The version of the format, raised when other releases could not read what is written.
-VERSION = 5
+VERSION = 6
 
 # The key of the metadata of a safetensors file that our header is under.
 HEADER = "censored_gp"

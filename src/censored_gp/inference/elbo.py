@@ -39,7 +39,7 @@ from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.quadrature import grid
 from censored_gp.likelihoods.special.elementary import safe_sqrt
 from censored_gp.model.compilation import AnyArray, Scalar, bucket, compiled, slices
-from censored_gp.model.inducing import InducingInputs
+from censored_gp.model.inducing import InducingInputs, Knots
 from censored_gp.model.lmc import LMC, slope_precision
 
 # A latent variance not above this counts as zero, as its derivative would be lost in rounding.
@@ -276,6 +276,18 @@ class Problem(eqx.Module):
     def stretches(self) -> list[slice]:
         """The slices of rows that a pass takes at a time."""
         return slices(len(self.inputs), max(LEAST_ROWS, CELLS_AT_A_TIME // self.outputs))
+
+    def thinned(self, states: Mapping[str, RoleState], share: float) -> Problem:
+        """Return the problem with as few of the inducing inputs as leave out at most a share."""
+        inducing = dict(self.inducing)
+        for role, state in states.items():
+            inducing[role] = tuple(
+                z
+                if isinstance(z, Knots)
+                else z.only([block.features[q].needed(share) for block in state.blocks])
+                for q, z in enumerate(inducing[role])
+            )
+        return dataclasses.replace(self, inducing=inducing)
 
     def order(self, role: str, lmc: LMC) -> int:
         """Return the number of weights of a role: the order of its largest matrix."""

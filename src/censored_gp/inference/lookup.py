@@ -48,7 +48,7 @@ from censored_gp.model.compilation import (
 from censored_gp.model.inducing import Inducing, InducingInputs, Knots, longest
 from censored_gp.model.lmc import LMC, Nugget, kernel_blocks
 
-(POTRF,) = get_lapack_funcs(("potrf",), dtype=np.float64)
+POTRF, PSTRF = get_lapack_funcs(("potrf", "pstrf"), dtype=np.float64)
 Matrix = Float[AnyArray, "J M"]
 ByOutput = Float[AnyArray, "N D"]
 # Up to this many outputs have tables of their own, as their Fisher information needs them.
@@ -124,14 +124,25 @@ class Features:
                 found, derivatives = _matrices_and_slopes(*given)
             else:
                 found = _matrices(*given)
-        gram, cross, diagonal = map(np.asarray, found)
-        self.slopes = [tuple(map(np.asarray, slope)) for slope in derivatives]
+        used = np.flatnonzero(inducing.mask)
+        (gram, cross, diagonal), *self.slopes = [
+            (np.asarray(gram)[np.ix_(used, used)], np.asarray(cross)[used], np.asarray(diagonal))
+            for gram, cross, diagonal in (found, *derivatives)
+        ]
         factor, failed = POTRF(gram, lower=1, clean=1)
         if failed:
             factor = np.full_like(factor, np.nan)
         self.factor = factor
         self.phi = self._solve(cross).T
         self._leave_out(diagonal, np.sum(self.phi**2, axis=1))
+
+    def needed(self, share: float) -> Int[np.ndarray, "K"]:
+        """Return numbers of inducing inputs that leave out at most a share of the variance."""
+        gram = self.factor @ self.factor.T
+        if not np.all(np.isfinite(gram)):
+            return np.arange(len(gram))
+        _, pivots, rank, _ = PSTRF(gram, tol=share * np.diagonal(gram).max(), lower=1)
+        return pivots[:rank] - 1
 
     def _leave_out(self, diagonal: Any, carried: Float[np.ndarray, "J"]) -> None:
         """Set the prior variance k(x, x), and what is left of it by the features."""

@@ -98,6 +98,13 @@ LEAST_LEFT = 15
 MOST_REFINEMENTS = 2
 # Inducing inputs may leave out this share of the prior variance of fitted kernels.
 MOST_LEFT_OUT = 1e-3
+# Every so many iterations a climb leaves out inducing inputs that are not needed.
+THIN_EVERY = 3
+# They are not if this share of the task's tolerance is left out without them.
+THINNED = 1e-2
+# All inducing inputs are used again where more than this share of a prior variance, and than twice
+# what was left out before, is left out.
+TOO_THIN = 1e-4
 # A climb goes on with new inducing inputs only if they are more by at least this factor.
 WORTH_REFINING = 1.2
 # The way to a design point is shortened at most this often; then it is the mode.
@@ -249,9 +256,10 @@ class Optimizer:
         jitter: float,
         many: bool = False,
         centre: Roles | None = None,
+        share: float = 0.0,
     ) -> None:
         self.problem, self.settings, self.jitter, self.many = problem, settings, jitter, many
-        self.centre = centre
+        self.centre, self.whole, self.share, self.enough = centre, problem, share, np.inf
         self.damping, self.age = LEAST_DAMPING, 0
         self.information: Information = []
         self.rho, self.calm, self.refused = 1.0, 0, 0
@@ -297,6 +305,7 @@ class Optimizer:
                 # With hyper-parameters held the last state is the settled one.
                 best = state if state.value > best.value or not learn else best
                 progress("fitting", iteration, most, best.value)
+                self.thin(state, iteration)
                 settled = self.calm >= CALM_STEPS
                 early = iteration == LOOK_AFTER or (settled and iteration < LOOK_AFTER)
                 if look and early and iteration + LEAST_LEFT <= most and look(best):
@@ -308,6 +317,19 @@ class Optimizer:
         except KeyboardInterrupt:
             return best, "interrupted"
         return best, "out of iterations"
+
+    def thin(self, state: State, iteration: int) -> None:
+        """Leave out inducing inputs that the present lengthscales do not need, or take all again.
+
+        Kernels that see few distinct inputs start with all of them. Sites are per row, so that a
+        climb goes on with any inducing inputs.
+        """
+        left_out = state.evaluation.left_out
+        if left_out > self.enough:
+            self.problem, self.enough = self.whole, np.inf
+        elif self.share and iteration % THIN_EVERY == 0 and np.isfinite(state.value):
+            self.problem = self.problem.thinned(state.evaluation.states, self.share)
+            self.enough = max(TOO_THIN, 2.0 * left_out)
 
     def site_step(self, state: State) -> State:
         """Move the sites alone, by a shorter step where they overshoot.
@@ -428,6 +450,8 @@ class FitSchedule:
         The hyper-parameters that their prior is around.
     best
         The state that the fit would return now.
+    whole
+        The problem of the last climb, with all inducing inputs that it may use.
     """
 
     def __init__(self, task: Task, settings: NaturalSettings) -> None:
@@ -495,8 +519,12 @@ class FitSchedule:
             settings = dataclasses.replace(settings, max_iterations=warm_up, learn=False)
         order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
         first_jitter, centre = jitter, self.centre if settings.points else None
+        self.whole = problem
         while True:
-            run = Optimizer(problem, settings, jitter, many_share(free), centre)
+            share = (
+                max(THINNED * self.task.tolerance, 10.0 * jitter) if self.task.tolerance else 0.0
+            )
+            run = Optimizer(problem, settings, jitter, many_share(free), centre, share)
             with blas_threads_for(order):
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
@@ -539,7 +567,7 @@ class FitSchedule:
             return
         self.centre = own
         if not self.over:
-            self.best = self.climb(*narrow[:4], known=narrow)
+            self.best = self.climb(start.problem, *narrow[1:4], known=narrow)
         elif self.status != "interrupted":
             self.status = "out of iterations"
 
@@ -552,13 +580,13 @@ class FitSchedule:
             if self.over or self.best.evaluation.left_out < MOST_LEFT_OUT:
                 return
             finer = self.task.problem(self.model(self.best.free), knots=True)
-            before = self.best.problem.inducing
+            before = self.whole.inducing
             outgrown = any(
                 isinstance(old, Knots) and not (isinstance(new, Knots) and new.suits(old))
                 for role, several in finer.inducing.items()
                 for old, new in zip(before[role], several, strict=True)
             )
-            enough = WORTH_REFINING * self.best.problem.inducing_size
+            enough = WORTH_REFINING * self.whole.inducing_size
             if finer.inducing_size < enough and not outgrown:
                 return
             self.best = self.climb(finer, self.best.free, self.best.sites, self.best.jitter)

@@ -37,7 +37,7 @@ from censored_gp.inference.posterior import DrawnPosterior, Latent, MixedPosteri
 from censored_gp.inference.result import FitResult, Task
 from censored_gp.inference.sites import Sites
 from censored_gp.model.compilation import compiled_to_run_long
-from censored_gp.model.lmc import Geometry, flat, from_free, geometry, to_free
+from censored_gp.model.lmc import Geometry, flat, from_free, geometry, real_weights, to_free
 
 try:
     import blackjax
@@ -222,9 +222,11 @@ def adapt(target: Target, key: Key[Array, ""], settings: NutsSettings) -> tuple[
 
     def one(own: Key[Array, ""]) -> tuple[Any, Tuning]:
         start_key, run_key = jax.random.split(own)
-        q = target.posterior.weights
-        keys = zip(jax.random.split(start_key, len(q)), q, strict=True)
-        start: Position = {r: jax.random.normal(key, q[r].mean.shape) for key, r in keys}
+        own_keys = jax.random.split(start_key, len(target.shapes))
+        start: Position = {}
+        for (role, shape), key in zip(target.shapes.items(), own_keys, strict=True):
+            blocks, _, rank, size = shape.loading.shape
+            start[role] = jax.random.normal(key, (blocks, rank * size))
         if target.hyper is not None:
             start[HYPER] = jax.tree.map(jnp.zeros_like, target.hyper.mode)
         (state, tuning), _ = warm.run(run_key, start, num_steps=settings.warmup)
@@ -344,6 +346,10 @@ def fit(task: Task, settings: NutsSettings | None = None) -> tuple[Posterior, Fi
     if hyper is not None:
         priors = jax.vmap(jax.vmap(hyper.priors))(positions[HYPER])
         priors = jax.tree.map(np.asarray, priors)
+    for role, lmc in posterior.model.priors.items():
+        if role in weights:
+            real = real_weights(lmc, posterior.inducing[role])
+            weights[role] = np.asarray(weights[role])[..., real]
     drawn = DrawnPosterior.from_chains(posterior, weights, priors)
     left_out = posterior.left_out(task.inputs)
     return drawn, _result(result, divergent, settings.draws, verdict, left_out)

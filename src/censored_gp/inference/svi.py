@@ -30,7 +30,7 @@ from censored_gp.inference.result import COUNTS_AS_NOISE, NOTABLE_SHARE, FitResu
 from censored_gp.inference.sites import Weights
 from censored_gp.model.compilation import blas_threads_for, compiled_to_run_long
 from censored_gp.model.inducing import InducingInputs
-from censored_gp.model.lmc import flat, from_free, geometry, to_free
+from censored_gp.model.lmc import flat, from_free, geometry, real_weights, to_free
 from censored_gp.model.model import choose_inducing
 
 # Jitters of the inducing inputs' Gram matrices, to be tried in turn.
@@ -172,10 +172,11 @@ def take_step(
 def to_posterior(task: Task, parameters: Parameters, data: Data) -> Posterior:
     """Return the form of a posterior that all engines share."""
     model = task.with_priors({role: from_free(free) for role, free in parameters.free.items()})
-    weights = {
-        role: Weights(q.mean, q.root @ jnp.swapaxes(q.root, 1, 2))
-        for role, q in parameters.q.items()
-    }
+    weights = {}
+    for role, q in parameters.q.items():
+        real = real_weights(parameters.free[role], data.inducing[role])
+        root = q.root[:, real]
+        weights[role] = Weights(q.mean[:, real], root @ jnp.swapaxes(root, 1, 2))
     return jax.tree.map(np.asarray, Posterior(model, data.inducing, weights, data.jitter))
 
 
@@ -208,7 +209,7 @@ class Run:
         for role, lmc in free.items():
             if lmc.varies:
                 rank = max(np.shape(a)[2] for a in lmc.loadings)
-                order = rank * sum(z.width for z in inducing[role])
+                order = rank * sum(len(z.mask) for z in inducing[role])
                 q[role] = FreeWeights(*(jnp.zeros((len(lmc.mean), *[order] * n)) for n in (1, 2)))
         self.best = self.parameters = jax.tree.map(jnp.asarray, Parameters(free, q))
         self.memory: Any = compiled_to_run_long(optimiser(1.0).init)(cast(Any, self.parameters))

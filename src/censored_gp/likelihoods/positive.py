@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from jax.scipy.special import gammaln, ndtri
 from jaxtyping import Array
 
 from censored_gp.likelihoods.base import Likelihood, Parameter, Shape, Values, finite, spread
+from censored_gp.likelihoods.real import expected_normal
 from censored_gp.likelihoods.special.elementary import HALF_LOG_2PI, Batch, Pair, log1mexp, log_ndtr
 from censored_gp.likelihoods.special.gamma import log_gamma_kernel, log_gamma_tails
 from censored_gp.likelihoods.special.normal import log_normal_interval
@@ -47,6 +50,13 @@ class LogNormal(Likelihood):
         excess = jnp.where(near, upper - lower, 0.0) / lower
         half = 0.5 * jnp.where(near, jnp.log1p(excess), ends[1] - ends[0]) / scale
         return log_normal_interval(*((end - location) / scale for end in ends), half)
+
+    def expected_log_density(
+        self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
+    ) -> Batch | None:
+        """Return `expected_normal` of log y."""
+        at = self.log_density(y, *self.theta(*mean))
+        return expected_normal(self, at, jnp.log(y), mean, variance)
 
     def mean(self, location: Batch, scale: Batch) -> Batch:
         """Return exp(location + scale^2 / 2)."""
@@ -101,6 +111,16 @@ class Gamma(Likelihood):
     def log_density(self, y: Batch, mean: Batch, shape: Batch) -> Batch:
         """Return shape log(x) - x - log Gamma(shape) - log y at x = shape y / mean."""
         return log_gamma_kernel(jnp.asarray(shape), shape * (y / mean)) - jnp.log(y)
+
+    def expected_log_density(
+        self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
+    ) -> Batch | None:
+        """Return log p(y | m) - x (exp(v / 2) - 1) at x = shape y / m, if the shape is constant."""
+        if self.links[0].name != "exp" or variance[0] is None or variance[1] is not None:
+            return None
+        own, shape = self.theta(*mean)
+        excess = shape * (y / own) * jnp.expm1(0.5 * variance[0])
+        return self.log_density(y, own, shape) - excess
 
     def log_tails(self, y: Batch, mean: Batch, shape: Batch) -> Pair:
         """Return both tails, which are the incomplete gamma functions."""

@@ -21,6 +21,28 @@ from censored_gp.likelihoods.truncation import Kind, moments_by_stein
 FAR = 20.0
 
 
+def expected_normal(
+    family: Likelihood,
+    log_density: Batch,
+    y: Batch,
+    mean: Sequence[Batch],
+    variance: Sequence[Batch | None],
+) -> Batch | None:
+    """Return log N(y | m, s^2) + [(y - m)^2 - ((y - m)^2 + v) exp(2 w)] / (2 s^2), s = exp(g).
+
+    Here m, v and g, w are means and variances of location and log scale, and the log density at
+    their means is given. None for other links.
+    """
+    location, scale = (link.name for link in family.links)
+    if location != "identity" or scale != "exp":
+        return None
+    v, w = (jnp.asarray(0.0) if own is None else own for own in variance)
+    square = jnp.square(y - mean[0])
+    return log_density - 0.5 * (square * jnp.expm1(2.0 * w) + v * jnp.exp(2.0 * w)) * jnp.exp(
+        -2.0 * jnp.asarray(mean[1])
+    )
+
+
 class Gaussian(Likelihood):
     """Y ~ N(mean, scale^2).
 
@@ -51,11 +73,8 @@ class Gaussian(Likelihood):
     def expected_log_density(
         self, y: Batch, mean: Sequence[Batch], variance: Sequence[Batch | None]
     ) -> Batch | None:
-        """Return log p(y | E[mean], scale) - Var[mean] / (2 scale^2), if the scale is constant."""
-        if self.links[0].name != "identity" or variance[0] is None or variance[1] is not None:
-            return None
-        theta = self.theta(*mean)
-        return self.log_density(y, *theta) - 0.5 * variance[0] / theta[1] ** 2
+        """Return `expected_normal` of y."""
+        return expected_normal(self, self.log_density(y, *self.theta(*mean)), y, mean, variance)
 
     def mean(self, mean: Batch, scale: Batch) -> Batch:
         """Return the mean."""

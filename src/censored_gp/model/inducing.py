@@ -1,7 +1,8 @@
 """Inducing inputs: for each kernel a subset Z_q of its distinct inputs, picked greedily.
 
 Pivoted Cholesky factorisation picks the input of largest conditional variance until the rest is
-below a tolerance. A kernel that sees few distinct inputs (the hours of a day) keeps them all.
+below a tolerance. A kernel that sees few distinct inputs (the hours of a day) starts with all of
+them; the engine `natural` leaves out those that fitted lengthscales do not need.
 
 A smooth kernel over a long series would need too many. It is written as white noise at the knots
 z_m of a grid, smoothed by the root g of the kernel under convolution (`Knots`):
@@ -14,12 +15,13 @@ the knots within some lengthscales of x count, so that precisions of the weights
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from censored_gp.kernels.base import Kernel, distinct_rows
 from censored_gp.model.compilation import Rows, bucket, pad
@@ -39,26 +41,35 @@ REACH = 3.2
 
 
 class Inducing(eqx.Module):
-    """The inducing inputs of one kernel; those whose mask is False only pad the shape."""
+    """The inducing inputs of one kernel, and which of the points are in use.
+
+    Others pad the shape, or are left out by `only`: compiled programs keep their shapes.
+    """
 
     points: Float[np.ndarray, "M C"]
     mask: Bool[np.ndarray, "M"]
 
     @property
     def size(self) -> int:
-        """The number of real inducing inputs."""
+        """The number of inducing inputs."""
         return int(np.sum(self.mask))
 
     @property
     def width(self) -> int:
         """The number of weights of one latent function in dense matrices."""
-        return len(self.mask)
+        return self.size
 
     @classmethod
     def padded(cls, points: Float[np.ndarray, "M C"]) -> Inducing:
         """Pad points to a size that other data sets share."""
         room = bucket(len(points), "inducing") - len(points)
         return cls(pad(points, room), np.arange(len(points) + room) < len(points))
+
+    def only(self, kept: Sequence[Int[np.ndarray, "K"]]) -> Inducing:
+        """Return those of the inducing inputs in use that one of the lists names by number."""
+        mask = np.zeros_like(self.mask)
+        mask[np.flatnonzero(self.mask)[np.unique(np.concatenate(kept))]] = True
+        return Inducing(self.points, mask)
 
 
 class Knots(eqx.Module):

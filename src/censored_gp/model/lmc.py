@@ -232,6 +232,12 @@ def loadings(lmc: LMC, inducing: InducingInputs) -> Float[Array, "B D R M"]:
     return jnp.concatenate([jnp.repeat(a[..., None], len(z.mask), 3) for a, z in pairs], axis=3)
 
 
+def real_weights(lmc: LMC, inducing: InducingInputs) -> Int[np.ndarray, "W"]:
+    """Return which weights of :func:`geometry` are of inducing inputs, and do not only pad."""
+    rank = max(np.shape(a)[2] for a in lmc.loadings)
+    return np.flatnonzero(np.tile(np.concatenate([z.mask for z in inducing]), rank))
+
+
 class Geometry(NamedTuple):
     """Psi of one role: gamma_d(x) = mean_d + sum_r phi(x)' (loading_{d,r} * v_r) + e + nugget.
 
