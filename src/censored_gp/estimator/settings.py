@@ -112,7 +112,8 @@ def with_points(chosen: Any, hyperparameters: str, engine: Any, task: Task) -> A
         chosen = dataclasses.replace(chosen, points=chosen.points or POINTS)
     if engine == "natural":
         hold, optional = (hyperparameters == name for name in ("given", "auto"))
-        chosen = dataclasses.replace(chosen, hold=hold, optional=optional)
+        prior = chosen.prior or hyperparameters != "fixed"
+        chosen = dataclasses.replace(chosen, prior=prior, hold=hold, optional=optional)
     elif engine == "nuts" and hyperparameters == "given":
         before = dataclasses.replace(chosen.natural or NaturalSettings(), hold=True)
         chosen = dataclasses.replace(chosen, natural=before)

@@ -10,10 +10,12 @@ of which a few points are drawn. Predictions are mixtures over the posteriors at
 
 The prior is around the starting values of the model. These are taken from the spread of inputs and
 outputs, so it has no unit. Logarithms of lengthscales, of other hyper-parameters of kernels, and of
-the deviation |a| that a kernel gives an output (or of a nugget) are Gaussian; so are the levels.
-The bumps of a nugget over its cycle are around a common size: a few weeks say little of each alone,
-and noise that is not there would follow single counts. The directions of coefficients a, which are
-the couplings, are uniform. Steps from the mode change |a| by a factor, so that it stays positive.
+the deviation |a| that a kernel gives an output are Gaussian; so are the levels. The deviation of a
+nugget is exponential, a prior that shrinks to the simpler model without one (Simpson et al., 2017);
+its bumps over a cycle are around a common size. Few cells say little of each alone, and noise that
+is not there would follow single counts. The directions of coefficients a, which are the couplings,
+are uniform. Steps from the mode change |a| by a factor, so that it stays positive, and add to the
+variance of a nugget, of which cells tell.
 """
 
 from __future__ import annotations
@@ -38,13 +40,14 @@ from censored_gp.model.lmc import LMC
 
 # The number of design points.
 POINTS = 16
-# With more observed cells the hyper-parameters hardly matter: by default they are fixed.
-MOST_CELLS = 5000
+# With more observed cells of an output, or in all, the hyper-parameters hardly matter or mixing over
+# them takes long: by default they are fixed.
+MOST_CELLS_OF_ONE, MOST_CELLS = 2500, 50_000
 # The covariances of the weights at all design points together have at most this many numbers.
 MOST_NUMBERS = 2**24
 # Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels.
 KERNEL_SPREAD = 1.0
-# Prior deviation of the logarithm of an output's deviation by one kernel, or of a nugget.
+# Prior deviation of the logarithm of an output's deviation by one kernel.
 SIZE_SPREAD = 1.0
 # Prior deviation of the logarithm of one bump of a nugget from their mean.
 BUMP_SPREAD = 0.5
@@ -56,6 +59,10 @@ LEVEL_SPREAD = 2.0
 CERTAIN = 1e-6
 # The curvature of the levels is a difference of gradients if there are at most so many.
 MOST_LEVELS = 12
+# A step leaves a nugget at least this share of its variance.
+LEAST_NUGGET = 1e-2
+# It need not be if along all of them together it differs from the information by at most this.
+LEVELS_AGREE = 0.1
 # A step from the mode is shortened to this share of it at most.
 LEAST_FACTOR = 0.1
 # A step from the mode is lengthened by this factor at most.
@@ -65,7 +72,8 @@ MOST_FACTOR = 1.5
 def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
     """Tell whether a fit mixes over hyper-parameters: as told, or where it matters and is cheap."""
     if hyperparameters == "auto":
-        return engine == "natural" and int(np.sum(~task.observations.is_missing)) <= MOST_CELLS
+        cells, outputs = int(np.sum(~task.observations.is_missing)), task.observations.shape[1]
+        return engine == "natural" and cells <= min(MOST_CELLS, MOST_CELLS_OF_ONE * outputs)
     return hyperparameters in ("mixed", "given") and engine in ("natural", "nuts")
 
 
@@ -122,7 +130,8 @@ def _sizes(a: AnyArray, centre: AnyArray, hold: bool, bumps: bool) -> LogPrior:
     """Return the log prior of rows of coefficients a, or of bumps; those that start at 0 stay.
 
     The logarithm of |a| is normal, and directions are uniform: a radian or so is as far as they can
-    turn. Of bumps, it is the logarithm of each.
+    turn. Of bumps, their geometric mean g has the density exp(-g / g0), with that of the centre as
+    g0, and the logarithms are normal around log g.
     """
     xp: Any = jnp if isinstance(a, jax.Array) else np
     certain = xp.all(centre == 0.0, axis=-1, keepdims=True) | hold
@@ -131,12 +140,13 @@ def _sizes(a: AnyArray, centre: AnyArray, hold: bool, bumps: bool) -> LogPrior:
     if bumps:
         count = np.shape(a)[-1]
         even = np.full((count, count), 1.0 / count)
-        precision = (np.eye(count) - even) / BUMP_SPREAD**2 + even / (count * SIZE_SPREAD**2)
-        away = np.log(np.abs(a / centre))
-        pulled = away @ precision
-        value, gradient = -0.5 * (away * pulled).sum(), -pulled / a
-        pairs = zip(a.reshape(-1, count), certain.ravel(), strict=True)
-        blocks = [precision / np.outer(s, s) * (not c) for s, c in pairs]
+        apart = (np.eye(count) - even) / BUMP_SPREAD**2
+        away = xp.log(xp.abs(a / centre))
+        pulled, ratio = away @ apart, xp.where(certain, 0.0, xp.exp(away @ even))
+        value = -0.5 * (away * pulled).sum() - ratio[..., 0].sum()
+        gradient = -(pulled + ratio / count) / a
+        each = zip(a.reshape(-1, count), ratio[..., :1].reshape(-1), certain.ravel(), strict=True)
+        blocks = [(apart + r / count * even) / np.outer(s, s) * (not c) for s, r, c in each]
         curvature = block_diag(*blocks) + np.diag(np.where(certain, CERTAIN**-2.0, 0.0 * a).ravel())
     else:
         # Coefficients that have vanished are infinitely unlikely, not an error.
@@ -166,7 +176,7 @@ def displaced(free: Roles, change: Vector) -> Roles:
     """Return hyper-parameters moved by a change; what of it alters a size acts on its logarithm.
 
     A row of coefficients a moves to |a| exp(d' a / |a|^2) times the direction of a + t, where t is
-    the part of its change d that is orthogonal to a.
+    the part of its change d that is orthogonal to a. The variance c^2 of a nugget moves by 2 c d.
     """
     changes = from_vector(change, free)
     moved = jax.tree.map(np.add, free, changes)
@@ -181,8 +191,9 @@ def displaced(free: Roles, change: Vector) -> Roles:
     for role, lmc in free.items():
         mixing, nugget = tuple(map(sizes, lmc.mixing, changes[role].mixing)), lmc.nugget
         if nugget is not None:
-            each = sizes(nugget.size[..., None], changes[role].nugget.size[..., None])
-            nugget = dataclasses.replace(nugget, size=each[..., 0])
+            size, d = np.asarray(nugget.size), changes[role].nugget.size
+            square = np.maximum(size**2 + 2.0 * size * d, LEAST_NUGGET * size**2)
+            nugget = dataclasses.replace(nugget, size=np.sqrt(square))
         moved[role] = dataclasses.replace(moved[role], mixing=mixing, nugget=nugget)
     return moved
 
@@ -204,7 +215,7 @@ def principal_directions(
     `at` evaluates the log posterior and its gradient at a displacement, with adapted sites or (in
     directions that hardly change them) not. The Fisher information
     holds sites and other roles fixed; so the curvature of the levels, on which sums depend most, is
-    a difference of gradients instead. Rotations, and what is certain, are left out. Coefficients
+    a difference of gradients instead, where that is another one. Rotations, and what is certain, are left out. Coefficients
     that have vanished have no information, although the evidence falls as they grow: where the
     information is less than the prior's, a direction is as long as the drop over it tells, which
     is 1/2 over a deviation.
@@ -212,8 +223,13 @@ def principal_directions(
     across, (value, slope) = rotations(free), at(np.zeros(len(prior)))
     levels = np.concatenate([np.ravel(lmc.mean) for lmc in positions(free).values()])
     precision = information + prior
-    if len(levels) <= MOST_LEVELS:
-        steps = 0.5 / np.sqrt(np.diagonal(precision))
+    steps = 0.5 / np.sqrt(np.diagonal(precision))
+    together = np.zeros(len(prior))
+    together[levels] = steps[levels]
+    told = together @ precision @ together
+    if len(levels) <= MOST_LEVELS and not (
+        abs((slope - at(together)[1]) @ together - told) < LEVELS_AGREE * told
+    ):
         columns = [(slope - at(np.eye(len(prior))[i] * steps[i])[1]) / steps[i] for i in levels]
         if np.all(np.isfinite(columns)):
             precision[levels], precision[:, levels] = columns, np.transpose(columns)
@@ -229,7 +245,10 @@ def principal_directions(
     values, vectors = np.maximum(values[kept], least), vectors[:, kept]
     found = vectors / np.sqrt(values)
     told = values - np.einsum("pi,pq,qi->i", vectors, prior, vectors)
-    for i in np.flatnonzero(told < 0.5 * values):
+    # Variances of nuggets move in proportion to what cells tell.
+    nuggets = [np.ravel(lmc.nugget.size) for lmc in positions(free).values() if lmc.nugget]
+    of_nuggets = np.sum(vectors[np.concatenate([levels[:0], *nuggets])] ** 2, axis=0)
+    for i in np.flatnonzero((told < 0.5 * values) & (of_nuggets < 0.5)):
         found[:, i] *= radial_factor(0.5, value - at(found[:, i], False)[0]) or LEAST_FACTOR
     return found
 

@@ -109,6 +109,8 @@ TOO_THIN = 1e-4
 WORTH_REFINING = 1.2
 # The way to a design point is shortened at most this often; then it is the mode.
 MOST_SHORTENINGS = 3
+# Its length is told with adapted sites if the bound falls by this many times what was promised.
+ADAPT_ABOVE = 1.2
 # It is shortened while the bound falls by this many times what the Gaussian promised.
 TOO_FAR = 3.0
 # With fewer cells for each hyper-parameter, many coupled outputs get a warning.
@@ -148,9 +150,11 @@ class NaturalSettings:
         Whether the hyper-parameters move at all.
     points
         Design points of the hyper-parameters that predictions are mixed over, see
-        `hyperparameters`; 0: the hyper-parameters have no prior and are taken for certain.
+        `hyperparameters`; 0: the hyper-parameters are taken for certain.
+    prior
+        Whether the hyper-parameters have a prior; with design points they always do.
     hold
-        With design points: whether kernels and their coefficients stay as they are.
+        With a prior: whether kernels and their coefficients stay as they are.
     optional
         Whether a fit that cannot have design points does without them and says nothing.
     """
@@ -161,6 +165,7 @@ class NaturalSettings:
     warm_up: int = 3
     learn: bool = True
     points: int = 0
+    prior: bool = False
     hold: bool = False
     optional: bool = False
 
@@ -518,7 +523,8 @@ class FitSchedule:
         if warm_up is not None:
             settings = dataclasses.replace(settings, max_iterations=warm_up, learn=False)
         order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
-        first_jitter, centre = jitter, self.centre if settings.points else None
+        first_jitter = jitter
+        centre = self.centre if settings.prior or settings.points else None
         self.whole = problem
         while True:
             share = (
@@ -646,7 +652,10 @@ class FitSchedule:
         def point(number: int, normal: Vector) -> State:
             self.task.progress("design points", number, points, best.value)
             promised, share = 0.5 * float(normal @ normal), 1.0
-            state = at(root @ normal)
+            # Sites that do not suit the point only make its bound seem lower.
+            state = at(root @ normal, adapt=False)
+            if not best.value - state.value < ADAPT_ABOVE * promised:
+                state = at(root @ normal)
             for _ in range(MOST_SHORTENINGS):
                 share *= radial_factor(promised, best.value - state.value) or LEAST_FACTOR
                 near = state.evaluation.target if np.isfinite(state.value) else best.sites
