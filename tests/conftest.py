@@ -50,8 +50,10 @@ def at_the_mode():
     from censored_gp.inference import hyperparameters
 
     with pytest.MonkeyPatch.context() as patch:
-        usual = hyperparameters.MOST_CELLS
-        patch.setattr(hyperparameters, "MOST_CELLS", 0)
+        limits = ("MOST_CELLS", "MOST_OF_ALL")
+        usual = {name: getattr(hyperparameters, name) for name in limits}
+        for name in limits:
+            patch.setattr(hyperparameters, name, 0)
         yield usual
 
 
@@ -60,7 +62,8 @@ def mixed_by_default(at_the_mode, monkeypatch):
     """Small fits mix hyper-parameters, as they do for users."""
     from censored_gp.inference import hyperparameters
 
-    monkeypatch.setattr(hyperparameters, "MOST_CELLS", at_the_mode)
+    for name, usual in at_the_mode.items():
+        monkeypatch.setattr(hyperparameters, name, usual)
 
 
 @pytest.fixture(scope="module")

@@ -90,6 +90,13 @@ def test_sizes_move_by_factors_and_rotations_change_no_covariance():
             np.testing.assert_allclose(after, before, atol=1e-8)
 
 
+def test_steps_add_to_the_variance_of_a_nugget():
+    free = free_of(small.scattered())
+    change = 0.1 * to_vector(free)
+    before, after = (f["mean"].nugget.size for f in (free, displaced(free, change)))
+    np.testing.assert_allclose(after**2, 1.2 * before**2)
+
+
 def test_a_step_is_as_long_as_the_drop_over_it_tells():
     assert radial_factor(0.5, 2.0) == pytest.approx(0.5)
     assert radial_factor(0.5, np.inf) == 0.0

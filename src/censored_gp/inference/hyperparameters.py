@@ -40,9 +40,10 @@ from censored_gp.model.lmc import LMC
 
 # The number of design points.
 POINTS = 16
-# With more observed cells of an output, or in all, the hyper-parameters hardly matter or mixing over
-# them takes long: by default they are fixed.
-MOST_CELLS_OF_ONE, MOST_CELLS = 2500, 50_000
+# Up to so many observed cells hyper-parameters are mixed over by default: more say enough of them.
+MOST_CELLS = 5000
+# Of many outputs each has hyper-parameters of its own: up to so many cells of each, and in all.
+MOST_OF_ONE, MOST_OF_ALL = 2500, 50_000
 # The covariances of the weights at all design points together have at most this many numbers.
 MOST_NUMBERS = 2**24
 # Prior deviation of the logarithms of lengthscales and other hyper-parameters of kernels.
@@ -73,7 +74,8 @@ def mixes(hyperparameters: str, engine: Any, task: Task) -> bool:
     """Tell whether a fit mixes over hyper-parameters: as told, or where it matters and is cheap."""
     if hyperparameters == "auto":
         cells, outputs = int(np.sum(~task.observations.is_missing)), task.observations.shape[1]
-        return engine == "natural" and cells <= min(MOST_CELLS, MOST_CELLS_OF_ONE * outputs)
+        most = max(MOST_CELLS, min(MOST_OF_ONE * outputs, MOST_OF_ALL))
+        return engine == "natural" and cells <= most
     return hyperparameters in ("mixed", "given") and engine in ("natural", "nuts")
 
 
@@ -140,10 +142,11 @@ def _sizes(a: AnyArray, centre: AnyArray, hold: bool, bumps: bool) -> LogPrior:
     if bumps:
         count = np.shape(a)[-1]
         even = np.full((count, count), 1.0 / count)
+        a = xp.where(xp.abs(a) > 1e-300, a, 1e-300)
         apart = (np.eye(count) - even) / BUMP_SPREAD**2
         away = xp.log(xp.abs(a / centre))
         pulled, ratio = away @ apart, xp.where(certain, 0.0, xp.exp(away @ even))
-        value = -0.5 * (away * pulled).sum() - ratio[..., 0].sum()
+        value = -0.5 * (away * pulled).sum() - xp.where(certain, 0.0, ratio[..., :1] - 1.0).sum()
         gradient = -(pulled + ratio / count) / a
         each = zip(a.reshape(-1, count), ratio[..., :1].reshape(-1), certain.ravel(), strict=True)
         blocks = [(apart + r / count * even) / np.outer(s, s) * (not c) for s, r, c in each]
@@ -213,9 +216,9 @@ def principal_directions(
     """Return principal directions of N(0, (F + P)^-1), each as long as its deviation.
 
     `at` evaluates the log posterior and its gradient at a displacement, with adapted sites or (in
-    directions that hardly change them) not. The Fisher information
-    holds sites and other roles fixed; so the curvature of the levels, on which sums depend most, is
-    a difference of gradients instead, where that is another one. Rotations, and what is certain, are left out. Coefficients
+    directions that hardly change them) not. The Fisher information holds sites and other roles
+    fixed; so the curvature of the levels, on which sums depend most, is a difference of gradients
+    instead, where that is another one. Rotations, and what is certain, are left out. Coefficients
     that have vanished have no information, although the evidence falls as they grow: where the
     information is less than the prior's, a direction is as long as the drop over it tells, which
     is 1/2 over a deviation.
@@ -226,9 +229,9 @@ def principal_directions(
     steps = 0.5 / np.sqrt(np.diagonal(precision))
     together = np.zeros(len(prior))
     together[levels] = steps[levels]
-    told = together @ precision @ together
+    expected = together @ precision @ together
     if len(levels) <= MOST_LEVELS and not (
-        abs((slope - at(together)[1]) @ together - told) < LEVELS_AGREE * told
+        abs((slope - at(together)[1]) @ together - expected) < LEVELS_AGREE * expected
     ):
         columns = [(slope - at(np.eye(len(prior))[i] * steps[i])[1]) / steps[i] for i in levels]
         if np.all(np.isfinite(columns)):

@@ -309,7 +309,7 @@ class Optimizer:
                     return best, "diverged"
                 # With hyper-parameters held the last state is the settled one.
                 best = state if state.value > best.value or not learn else best
-                progress("fitting", iteration, most, best.value)
+                progress("fitting", iteration, most, best.evaluation.elbo)
                 self.thin(state, iteration)
                 settled = self.calm >= CALM_STEPS
                 early = iteration == LOOK_AFTER or (settled and iteration < LOOK_AFTER)
@@ -650,7 +650,7 @@ class FitSchedule:
             return at(change, adapt, slopes=adapt)[-2:]
 
         def point(number: int, normal: Vector) -> State:
-            self.task.progress("design points", number, points, best.value)
+            self.task.progress("design points", number, points, best.evaluation.elbo)
             promised, share = 0.5 * float(normal @ normal), 1.0
             # Sites that do not suit the point only make its bound seem lower.
             state = at(root @ normal, adapt=False)
