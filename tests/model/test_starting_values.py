@@ -7,10 +7,11 @@ import pytest
 
 from censored_gp import CGP, CensoredGP
 from censored_gp.data.inputs import read_inputs
+from censored_gp.data.observations import Observations
 from censored_gp.estimator import training
 from censored_gp.estimator.analysis import compare, diagnose
 from censored_gp.kernels import RBF, Brownian, Periodic, White
-from censored_gp.likelihoods import Exponential, Gaussian, Parameter, Poisson
+from censored_gp.likelihoods import Exponential, Gaussian, LogNormal, Parameter, Poisson
 from censored_gp.model.inducing import KNOTS_A_LENGTH
 from censored_gp.model.model import Cycle, Design
 from censored_gp.model.starting_values import (
@@ -21,6 +22,7 @@ from censored_gp.model.starting_values import (
     spare_kernels,
     starting_model,
     starting_models,
+    uncensored_values,
 )
 from censored_gp.prediction.predictive import central_interval
 
@@ -329,3 +331,32 @@ def test_what_is_held_out_is_predicted_by_models_that_are_chosen_in_the_same_way
     monkeypatch.setattr(diagnose, "infer", infer)
     compare.cross_validate(model, diagnose.hold_out(model.observations_, 2))
     assert tried == [[1, 3], [1, 3]]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_starting_levels_know_limits(side):
+    """Of a normal that random limits cut, level and spread are near its own."""
+    rng = np.random.default_rng(0)
+    truth, limit = rng.normal(3.0, 1.0, (4000, 1)), rng.normal(3.0, 1.0, (4000, 1))
+    censored = truth > limit if side == "right" else truth < limit
+    seen = np.where(censored, limit, truth)
+    low, high = np.where(censored & (side == "left"), -np.inf, seen), seen.copy()
+    high[censored & (side == "right")] = np.inf
+    values = uncensored_values(Observations(low, high), (Gaussian(),))
+    assert abs(values.mean() - 3.0) < 0.1 < 0.2 < abs(seen.mean() - 3.0)
+    np.testing.assert_array_equal(values[~censored], truth[~censored])
+    beyond = values > limit if side == "right" else values < limit
+    assert np.all(beyond[censored])
+    logs = uncensored_values(Observations(np.exp(low), np.exp(high)), (LogNormal(),))
+    np.testing.assert_allclose(np.log(logs), values, rtol=1e-9)
+
+
+def test_starting_values_of_counts_stay_finite_where_little_is_seen():
+    flags = np.array([[1], [1], [1], [1], [1], [1], [0], [0], [0], [0], [0]], dtype=bool)
+    seen = np.r_[np.full(6, 3.0), np.zeros(5)][:, None]
+    known = Observations.from_flags(seen, flags)
+    values = uncensored_values(known, (Poisson(),))
+    assert np.all(np.isfinite(values))
+    assert np.all(values[:6] >= 3.0)
+    few = uncensored_values(known[:8], (Poisson(),))
+    np.testing.assert_array_equal(few, seen[:8])

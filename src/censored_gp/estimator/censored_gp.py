@@ -42,7 +42,7 @@ from censored_gp.inference.substitution import Exchange, allocate_demand
 from censored_gp.likelihoods import Likelihood
 from censored_gp.model.compilation import float64, interruptible, keep_compiled_programs
 from censored_gp.model.model import Units, choose_units
-from censored_gp.model.starting_values import starting_models, with_kernels
+from censored_gp.model.starting_values import starting_models, uncensored_values, with_kernels
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import MOST_ROWS, Prediction, check_draws, check_probability
 
@@ -309,7 +309,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
                 design = training.design_of(self, data)
                 continued = None if start is None else with_kernels(design, start, data.columns)
                 centre = None if continued is None else {}
-                values = units.apply(data.seen).full_values()
+                values = uncensored_values(units.apply(data.seen), likelihoods)
                 models = starting_models(continued or design, values)
             recorded = widen_exact(data.seen)
             seen = units.apply(recorded)

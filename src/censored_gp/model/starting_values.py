@@ -16,9 +16,11 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtr, ndtri
 
 from censored_gp.data.errors import not_among
 from censored_gp.data.inputs import Columns, spacing
+from censored_gp.data.observations import Observations
 from censored_gp.kernels.base import Kernel
 from censored_gp.kernels.others import Brownian, Periodic, White
 from censored_gp.kernels.stationary import RBF
@@ -33,6 +35,10 @@ Table = Float[np.ndarray, "N D"]
 Column = Float[np.ndarray, "N"]
 ROLES = ("mean", "scale", "shape")
 DAY, WEEK, YEAR = 24.0, 168.0, 8766.0
+# Bounds of an output with fewer other cells are taken as they are.
+LEAST_EXACT = 5
+# A normal is fitted to at most this many cells of an output, in at most so many steps.
+MOST_FITTED, MOST_EM_STEPS = 2000, 100
 
 
 def default_kernels(
@@ -206,6 +212,63 @@ def _starting_nugget(
     column, period, bumps = design.nugget
     size = np.repeat((0.3 * spread * asked)[:, None], bumps, axis=1)
     return Nugget(size.reshape(shape), column, period)
+
+
+def uncensored_values(seen: Observations, likelihoods: Sequence[Likelihood]) -> Table:
+    """Return `Observations.full_values`, with lower and upper bounds moved to likely values.
+
+    These are medians beyond the bounds, of a normal that is fitted to all bounds of an output (to
+    logarithms of what is positive). Levels and spreads of records that limits cut are too low.
+    """
+    values = seen.full_values()
+    least = np.array([likelihood.support.lower for likelihood in likelihoods])
+    below = (seen.lower <= least) & (seen.lower < seen.upper) & (seen.upper < np.inf)
+    moved = (seen.is_right | below) & ~seen.is_partial
+    for d in np.flatnonzero(moved.any(axis=0)):
+        support = likelihoods[d].support
+        rows = np.flatnonzero(np.isfinite(values[:, d]) & ~seen.is_partial[:, d])
+        if np.isfinite(support.upper) or np.sum(~moved[rows, d]) < LEAST_EXACT:
+            continue
+        bounds = np.stack([seen.lower[rows, d], seen.upper[rows, d]])
+        if support.lower == 0.0:
+            bounds[0, (bounds[0] <= 0.0) & (bounds[1] > 0.0)] = -np.inf
+            known = np.isfinite(bounds)
+            bounds[known] = np.log(support.nudge(bounds[known]))
+        mean, scale = _censored_normal(bounds[:, :: -(-len(rows) // MOST_FITTED)])
+        own = moved[rows, d]
+        middle = ndtr((bounds[:, own] - mean) / scale).mean(axis=0)
+        median = mean + scale * ndtri(np.clip(middle, 1e-9, 1.0 - 1e-9))
+        median = np.clip(median, *bounds[:, own])
+        values[rows[own], d] = np.exp(median) if support.lower == 0.0 else median
+    return values
+
+
+def _censored_normal(bounds: Float[np.ndarray, "2 N"]) -> tuple[float, float]:
+    """Return mean and deviation of a normal that is fitted to intervals, by EM.
+
+    They stay within three deviations of the records, as few exact ones say little.
+    """
+    exact = bounds[0] == bounds[1]
+    records = np.where(np.isfinite(bounds), bounds, bounds[::-1]).mean(axis=0)
+    centre, spread_ = records.mean(), max(float(records.std()), 1e-300)
+    mean, scale = centre, spread_
+    for _ in range(MOST_EM_STEPS):
+        z = (bounds - mean) / scale
+        density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
+        upper_half = z[0] > 0.0
+        mass = np.where(upper_half, ndtr(-z[0]) - ndtr(-z[1]), ndtr(z[1]) - ndtr(z[0]))
+        mass = np.maximum(mass, 1e-300)
+        finite_z = np.where(np.isfinite(z), z, 0.0)
+        first = np.where(exact, z[0], (density[0] - density[1]) / mass)
+        second = 1.0 + (finite_z[0] * density[0] - finite_z[1] * density[1]) / mass
+        second = np.where(exact, np.square(z[0]), second)
+        shift, factor = first.mean(), np.sqrt(max(second.mean() - first.mean() ** 2, 1e-12))
+        mean, scale = mean + scale * shift, scale * factor
+        mean = np.clip(mean, centre - 3.0 * spread_, centre + 3.0 * spread_)
+        scale = np.clip(scale, spread_ / 3.0, 3.0 * spread_)
+        if abs(shift) + abs(factor - 1.0) < 1e-4:
+            break
+    return float(mean), float(scale)
 
 
 def observed_correlation(values: Table) -> Float[np.ndarray, "D D"]:

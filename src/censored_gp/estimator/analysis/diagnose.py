@@ -41,7 +41,7 @@ from censored_gp.inference import infer
 from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.posterior import Posterior
 from censored_gp.model.compilation import float64, interruptible
-from censored_gp.model.starting_values import starting_models
+from censored_gp.model.starting_values import starting_models, uncensored_values
 from censored_gp.prediction import metrics
 from censored_gp.prediction.predictive import Prediction
 
@@ -612,10 +612,11 @@ def refit(model: Any, seen: Observations, held_out: Mask, afresh: bool = False) 
     with interruptible(), float64():
         models, centre, settings = [posterior.model], posterior.centre, NaturalSettings()
         if afresh:
-            values = seen.full_values()
-            left = np.where(held_out, np.nan, values)
+            lower, upper = np.where(held_out, [[[-np.inf]], [[np.inf]]], [seen.lower, seen.upper])
+            rest = dataclasses.replace(seen, lower=lower, upper=upper)
+            left = uncensored_values(rest, posterior.model.likelihoods)
             # An output of which nothing is left must start somewhere.
-            left = np.where(np.isnan(left).all(axis=0), values, left)
+            left = np.where(np.isnan(left).all(axis=0), seen.full_values(), left)
             models, centre = starting_models(design_of(model, training), left), None
         elif model.engine == "natural" and model.max_iterations is not None:
             settings = NaturalSettings(max_iterations=model.max_iterations)
