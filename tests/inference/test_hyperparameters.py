@@ -27,6 +27,7 @@ from censored_gp.inference.hyperparameters import (
     displaced,
     log_prior,
     mixes,
+    principal_directions,
     radial_factor,
     rotations,
     standard_points,
@@ -104,6 +105,28 @@ def test_a_step_is_as_long_as_the_drop_over_it_tells():
     points = standard_points(16, 5)
     np.testing.assert_allclose(points.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(points.std(axis=0), 1.0)
+
+
+def test_the_mean_is_away_from_the_mode_by_the_volume_of_the_levels():
+    """Of a funnel, s ~ N(0, t^2) and l given s ~ N(0, e^2s / n): its mean is 0, its mode s = -t^2.
+
+    Where the level of one role is surer the smaller another's, the mode is too small.
+    """
+    n, t = 7.0, 0.6
+    roles = {"mean": 0.0, "scale": -(t**2)}
+    free = {role: LMC((), (), np.array([[level]]), (0,)) for role, level in roles.items()}
+
+    def at(change, slopes=True):
+        level, s = to_vector(free) + change
+        pull = n * np.exp(-2 * s) * level
+        gradient = np.array([-pull, -s / t**2 - 1.0 + pull * level])
+        return -0.5 * (s / t) ** 2 - s - 0.5 * pull * level, gradient
+
+    prior = np.diag([0.1, 0.1])
+    information = np.diag([n * np.exp(2 * t**2), t**-2.0]) - prior
+    root, mean = principal_directions(free, information, prior, at, few=True)
+    np.testing.assert_allclose(root @ root.T, np.diag([np.exp(-2 * t**2) / n, t**2]), atol=1e-9)
+    np.testing.assert_allclose(to_vector(free) + root @ mean, 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("varying", [(True,), (True, False), (True, True), (True, True, True)])

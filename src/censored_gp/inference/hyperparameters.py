@@ -4,9 +4,10 @@ Taking the fitted hyper-parameters for certain makes intervals too narrow where 
 mostly censored. So they get a prior p(theta), the fit climbs to the mode of ELBO + log p, and the
 posterior is approximated there by a Gaussian,
 
-    theta ~ N(mode, (F + P)^-1),        F: the Fisher information, P: the precision of the prior,
+    theta ~ N(mean, (F + P)^-1),        F: the Fisher information, P: the precision of the prior,
 
-of which a few points are drawn. Predictions are mixtures over the posteriors at these points.
+of which a few points are drawn; the mean is that of an expansion around the mode. Predictions are
+mixtures over the posteriors at these points.
 
 The prior is around the starting values of the model. These are taken from the spread of inputs and
 outputs, so it has no unit. Logarithms of lengthscales, of other hyper-parameters of kernels, and of
@@ -62,6 +63,8 @@ CERTAIN = 1e-6
 MOST_LEVELS = 12
 # A step leaves a nugget at least this share of its variance.
 LEAST_NUGGET = 1e-2
+# The mean is at most so many deviations from the mode.
+MOST_SHIFT = 1.0
 # It need not be if along all of them together it differs from the information by at most this.
 LEVELS_AGREE = 0.1
 # A step from the mode is shortened to this share of it at most.
@@ -212,29 +215,41 @@ def principal_directions(
     information: Float[np.ndarray, "P P"],
     prior: Float[np.ndarray, "P P"],
     at: Callable[..., tuple[float, Vector]],
-) -> Float[np.ndarray, "P R"]:
-    """Return principal directions of N(0, (F + P)^-1), each as long as its deviation.
+    few: bool,
+) -> tuple[Float[np.ndarray, "P R"], Float[np.ndarray, "R"]]:
+    """Return principal directions of N(0, (F + P)^-1), each as long as its deviation, and a mean.
 
-    `at` evaluates the log posterior and its gradient at a displacement, with adapted sites or (in
-    directions that hardly change them) not. The Fisher information holds sites and other roles
-    fixed; so the curvature of the levels, on which sums depend most, is a difference of gradients
-    instead, where that is another one. Rotations, and what is certain, are left out. Coefficients
-    that have vanished have no information, although the evidence falls as they grow: where the
-    information is less than the prior's, a direction is as long as the drop over it tells, which
-    is 1/2 over a deviation.
+    `at` evaluates the log posterior at a displacement, with adapted sites, and its gradient unless
+    told not to. The Fisher information holds sites and other roles fixed; so the curvature of the
+    levels, on which sums depend most, is a difference of gradients instead, if cells are few or it
+    is another one. Rotations, and what is certain, are left out. Coefficients that have vanished
+    have no information, although the evidence falls as they grow: where the information is less
+    than the prior's, a direction is as long as the drop over it tells, which is 1/2 over a
+    deviation.
+
+    The mean, in these directions, is not the mode: the wider the functions, the less certain are
+    the levels l of means, and a mode knows no volume. With third derivatives T of the log posterior
+
+        E[theta] - mode = C t / 2,    t_i = sum_l T_ill C_ll,    C = (F + P)^-1.
     """
     across, (value, slope) = rotations(free), at(np.zeros(len(prior)))
-    levels = np.concatenate([np.ravel(lmc.mean) for lmc in positions(free).values()])
-    precision = information + prior
-    steps = 0.5 / np.sqrt(np.diagonal(precision))
-    together = np.zeros(len(prior))
-    together[levels] = steps[levels]
-    expected = together @ precision @ together
-    if len(levels) <= MOST_LEVELS and not (
-        abs((slope - at(together)[1]) @ together - expected) < LEVELS_AGREE * expected
-    ):
-        columns = [(slope - at(np.eye(len(prior))[i] * steps[i])[1]) / steps[i] for i in levels]
-        if np.all(np.isfinite(columns)):
+    by_role = {role: np.ravel(lmc.mean) for role, lmc in positions(free).items()}
+    levels = np.concatenate([*by_role.values()])
+    precision, thirds = information + prior, np.zeros((len(levels), len(prior)))
+    steps = 1.0 / np.sqrt(np.diagonal(precision))
+    moves = steps[levels, None] * np.eye(len(prior))[levels]
+    differ = len(levels) <= MOST_LEVELS
+    if differ and not few:
+        together = 0.5 * moves.sum(axis=0)
+        expected = together @ precision @ together
+        found = (slope - at(together)[1]) @ together
+        differ = not abs(found - expected) < LEVELS_AGREE * expected
+    if differ:
+        ends = np.array([[at(sign * move)[1] for sign in (-1, 1)] for move in moves])
+        if np.all(np.isfinite(ends)):
+            (before, after), step = np.moveaxis(ends, 1, 0), steps[levels][:, None]
+            columns = 0.5 * (before - after) / step
+            thirds = (before + after - 2.0 * slope) / step**2
             precision[levels], precision[:, levels] = columns, np.transpose(columns)
             within = np.ix_(levels, levels)
             precision[within] = 0.5 * (precision[within] + precision[within].T)
@@ -253,7 +268,10 @@ def principal_directions(
     of_nuggets = np.sum(vectors[np.concatenate([levels[:0], *nuggets])] ** 2, axis=0)
     for i in np.flatnonzero((told < 0.5 * values) & (of_nuggets < 0.5)):
         found[:, i] *= radial_factor(0.5, value - at(found[:, i], False)[0]) or LEAST_FACTOR
-    return found
+    of_means = np.isin(levels, by_role.get("mean", ()))
+    variances = of_means * np.einsum("pi,pi->p", found, found)[levels]
+    mean = 0.5 * found.T @ (variances @ thirds)
+    return found, mean * min(1.0, MOST_SHIFT / max(float(np.abs(mean).max(initial=0.0)), 1e-300))
 
 
 def radial_factor(promised: float, fallen: float) -> float:

@@ -109,10 +109,15 @@ TOO_THIN = 1e-4
 WORTH_REFINING = 1.2
 # The way to a design point is shortened at most this often; then it is the mode.
 MOST_SHORTENINGS = 3
-# Its length is told with adapted sites if the bound falls by this many times what was promised.
-ADAPT_ABOVE = 1.2
 # It is shortened while the bound falls by this many times what the Gaussian promised.
 TOO_FAR = 3.0
+# Up to so many observed cells sites settle at each design point; those of more change little.
+MOST_SETTLED = 1280
+# They take at most this many steps, and after two of them damped ones;
+MOST_ADAPTATIONS = 8
+DAMPED = 0.7
+# they are done when one changes the bound by no more than this (nats).
+SETTLED = 0.2
 # With fewer cells for each hyper-parameter, many coupled outputs get a warning.
 FEW_CELLS = 5.0
 TOO_FEW = (
@@ -159,7 +164,7 @@ class NaturalSettings:
         Whether a fit that cannot have design points does without them and says nothing.
     """
 
-    max_iterations: int = 80
+    max_iterations: int = 300
     tolerance: float = 0.02
     tolerance_per_cell: float = 5e-5
     warm_up: int = 3
@@ -641,25 +646,32 @@ class FitSchedule:
             self.notes.append(f"{told}: {TOO_FEW}")
         run = Optimizer(best.problem, self.settings, best.jitter, centre=self.centre)
 
-        def at(change: Vector, adapt: bool = True, slopes: bool = False) -> State:
-            free = displaced(best.free, change)
-            first = run.evaluate(free, best.sites, slopes=False)
-            return run.evaluate(free, first.evaluation.target, slopes) if adapt else first
+        few = cells <= MOST_SETTLED
 
-        def gradient_at(change: Vector, adapt: bool = True) -> tuple[float, Vector]:
-            return at(change, adapt, slopes=adapt)[-2:]
+        def at(change: Vector, near: State, steps: int, slopes: bool = False) -> State:
+            free, sites = displaced(best.free, change), near.evaluation.target
+            state = run.evaluate(free, sites, slopes and not steps)
+            for step in range(steps):
+                before, rho = state.value, 1.0 if step < 2 else DAMPED
+                sites = mix_sites(state.sites, state.evaluation.target, rho)
+                state = run.evaluate(free, sites, slopes)
+                # Neither finite, nor ever to be: that is settled too.
+                if not abs(state.value - before) > SETTLED:
+                    break
+            return state
+
+        def gradient_at(change: Vector, slopes: bool = True) -> tuple[float, Vector]:
+            return at(change, best, MOST_ADAPTATIONS if few else 1, slopes)[-2:]
 
         def point(number: int, normal: Vector) -> State:
             self.task.progress("design points", number, points, best.evaluation.elbo)
             promised, share = 0.5 * float(normal @ normal), 1.0
-            # Sites that do not suit the point only make its bound seem lower.
-            state = at(root @ normal, adapt=False)
-            if not best.value - state.value < ADAPT_ABOVE * promised:
-                state = at(root @ normal)
+            steps = MOST_ADAPTATIONS if few else 0
+            state = at(root @ normal, best, steps)
             for _ in range(MOST_SHORTENINGS):
                 share *= radial_factor(promised, best.value - state.value) or LEAST_FACTOR
-                near = state.evaluation.target if np.isfinite(state.value) else best.sites
-                state = run.evaluate(displaced(best.free, share * (root @ normal)), near, False)
+                near = state if np.isfinite(state.value) else best
+                state = at(share * (root @ normal), near, steps)
                 if best.value - state.value < TOO_FAR * promised:
                     return state
             return best
@@ -667,8 +679,8 @@ class FitSchedule:
         with blas_threads_for(order), np.errstate(**TOO_FAR_IS_REFUSED):
             information = to_dense(fisher_information(best.free, best.evaluation), number)
             prior = log_prior(best.free, self.centre, self.settings.hold).curvature
-            root = principal_directions(best.free, information, prior, gradient_at)
-            normals = standard_points(points, root.shape[1])
+            root, mean = principal_directions(best.free, information, prior, gradient_at, few)
+            normals = mean + standard_points(points, root.shape[1])
             # One point's tables at a time.
             parts = [
                 (self.model(end.free).priors, end.evaluation.weights, self.training_sites(end))
