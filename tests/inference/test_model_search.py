@@ -14,9 +14,9 @@ from censored_gp.inference.natural import NaturalSettings
 from censored_gp.inference.result import Task
 from censored_gp.inference.sites import Sites
 from censored_gp.kernels import RBF
-from censored_gp.likelihoods import Gaussian
+from censored_gp.likelihoods import Gaussian, Poisson
 from censored_gp.model.lmc import from_free, grams
-from censored_gp.model.model import Design
+from censored_gp.model.model import Cycle, Design
 from censored_gp.model.starting_values import coefficients, starting_model, starting_models
 from support import small
 
@@ -173,6 +173,26 @@ def test_many_outputs_grow_only_if_they_share_nothing(monkeypatch, coupled):
     assert len(posterior.model.priors["mean"].kernels) == (1 if coupled else 2)
 
 
+@pytest.mark.parametrize("scatter", [0.0, 0.8])
+def test_a_nugget_stays_if_each_of_its_bumps_is_worth_a_nat(scatter):
+    rng = np.random.default_rng(0)
+    y = rng.poisson(np.exp(1.5 + np.sin(TIME / 20.0) + scatter * rng.normal(size=ROWS)))
+    observations = small.observe(y[:, None].astype(float), 0.1)
+
+    def fitted(cycle, explore=False):
+        kernels = {"mean": (RBF(SLOW, columns=0),)}
+        design = Design((Poisson(),), kernels, nugget=cycle)
+        model = starting_model(design, observations.values())
+        posterior, report = natural.fit(Task(model, observations, TIME[:, None], explore=explore))
+        return posterior.model.priors["mean"].nugget, report.elbo
+
+    bumps = Cycle(0, 24.0, 4)
+    (chosen, bound), (_, wide), (_, bare) = fitted(bumps, True), fitted(bumps), fitted(None)
+    assert np.any(chosen.size) == (wide - bare > bumps.bumps)
+    assert np.any(chosen.size) == (scatter > 0)
+    assert bound > max(wide - bumps.bumps, bare) - 0.1
+
+
 def is_wide(free):
     return len(free["mean"].kernels) == 2
 
@@ -295,7 +315,7 @@ def pretend(task, monkeypatch):
             def climb_and_grow(self):
                 pass
 
-            refine = climb_and_grow
+            prune = refine = climb_and_grow
 
         monkeypatch.setattr(natural, "FitSchedule", Climbs)
         several = dataclasses.replace(task, candidates=tuple(models()))

@@ -8,7 +8,8 @@ shortened. The damping of the Fisher information follows from
 what steps promised and what they gained (Levenberg and Marquardt). Nothing is random.
 
 A fit chooses a start by the bound, climbs, adds a kernel if the means lack one (`model_search`),
-and picks more inducing inputs where the fitted lengthscales need them.
+drops a nugget that is not worth its numbers, and picks more inducing inputs where the fitted
+lengthscales need them.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ SITE_RECOVERY = 1.1
 LOOK_AFTER = 6
 # A further kernel is looked for only while more than this many iterations are left.
 LEAST_LEFT = 15
+# Without a nugget a fit goes on unless the bound is this much (nats) below what is enough.
+HOPELESS = 50.0
 # Inducing inputs are picked anew at most this often.
 MOST_REFINEMENTS = 2
 # Inducing inputs may leave out this share of the prior variance of fitted kernels.
@@ -430,6 +433,7 @@ def best_climbs(task: Task, settings: NaturalSettings) -> FitSchedule:
             ends.append(FitSchedule(dataclasses.replace(task, model=model), settings))
             if not ends[-1].over:
                 ends[-1].climb_and_grow()
+                ends[-1].prune()
                 ends[-1].refine()
         except KeyboardInterrupt:
             # Between two climbs, before a climb's first value, or between candidates: the best
@@ -581,6 +585,33 @@ class FitSchedule:
             self.best = self.climb(start.problem, *narrow[1:4], known=narrow)
         elif self.status != "interrupted":
             self.status = "out of iterations"
+
+    def prune(self) -> None:
+        """Drop a nugget that nobody has chosen, unless each of its bumps is worth a nat (Akaike).
+
+        Noise that is not there follows single counts, and what was not seen beside a high one is
+        overestimated. A nugget without a cycle stays, as its rows may be too few to tell.
+        """
+        wide, centre, status = self.best, self.centre, self.status
+        nugget = wide.free[ROLE].nugget if ROLE in wide.free else None
+        may_drop = self.task.explore and self.settings.learn and not self.over
+        if not may_drop or nugget is None or np.shape(nugget.size)[2] < 2:
+            return
+        none = dataclasses.replace(nugget, size=np.zeros(np.shape(nugget.size)))
+
+        def without(roles: Roles) -> Roles:
+            return roles | {ROLE: dataclasses.replace(roles[ROLE], nugget=none)}
+
+        least = wide.evaluation.elbo - np.count_nonzero(nugget.size)
+        free, self.centre = without(wide.free), without(centre)
+        bare = self.climb(wide.problem, free, *wide[2:4], warm_up=self.settings.warm_up)
+        if bare.evaluation.elbo > least - HOPELESS and self.status != "interrupted":
+            bare = self.climb(*bare[:4])
+        if bare.evaluation.elbo >= least:
+            self.best = bare
+            return
+        self.centre = centre
+        self.status = "interrupted" if self.status == "interrupted" else status
 
     def refine(self) -> None:
         """Climb on with more inducing inputs while too few carry the fitted kernels.
