@@ -51,7 +51,7 @@ from censored_gp.likelihoods import as_likelihood
 from censored_gp.model.compilation import float64
 from censored_gp.model.lmc import LMC, from_free, to_free
 from censored_gp.model.model import Design, Model, Units
-from censored_gp.model.starting_values import starting_model
+from censored_gp.model.starting_values import starting_model, uncensored_values
 from censored_gp.prediction.predictive import Prediction
 
 Result = dict[str, Any]
@@ -167,8 +167,6 @@ def prior_model(model: Model, random: np.random.Generator) -> Model:
         for at in map(np.ravel, jax.tree.leaves(places[role].kernels)):
             drawn[at] += KERNEL_SPREAD * random.standard_normal(len(at))
         sizes = list(zip(lmc.mixing, places[role].mixing, strict=True))
-        if lmc.nugget is not None:
-            sizes.append((lmc.nugget.size[..., None], places[role].nugget.size[..., None]))
         rows = (zip(*(p.reshape(-1, p.shape[-1]) for p in pair), strict=True) for pair in sizes)
         for a, at in itertools.chain.from_iterable(rows):
             turned = random.standard_normal(len(a))
@@ -203,7 +201,8 @@ def draw_task(
         except DataError:
             continue
     kernels = {"mean": (RBF(0.1 * rows, columns=(0,)),)}
-    begin = starting_model(Design(centre.likelihoods, kernels), seen.full_values())
+    values = uncensored_values(seen, centre.likelihoods)
+    begin = starting_model(Design(centre.likelihoods, kernels), values)
     return Task(begin, seen, world.inputs, explore=True, centre=centre.priors), world, truth
 
 

@@ -160,7 +160,7 @@ def test_inducing_inputs_are_picked_anew_within_the_same_number_of_steps(most, m
 def test_inducing_inputs_that_lengthscales_do_not_need_are_left_out(case, monkeypatch):
     task = dataclasses.replace(case(rows=60), tolerance=1e-6)
     thin, report = natural.fit(task)
-    monkeypatch.setattr(natural, "THIN_EVERY", 1000)
+    monkeypatch.setattr(natural.FitSchedule, "share", lambda *_: 0.0)
     whole, as_whole = natural.fit(task)
     for q, (few, all_) in enumerate(
         zip(thin.inducing["mean"], whole.inducing["mean"], strict=True)

@@ -79,7 +79,7 @@ class CGP(Preset):
     >>> from censored_gp import CGP
     >>> model = CGP().fit([[0], [1], [2], [3], [4], [5]], [1, 2, 3, 3, 2, 1], capacity=3)
     >>> model.impute().round(1)
-    array([1. , 2. , 3.6, 3.6, 2. , 1. ])
+    array([1. , 2. , 3.7, 3.7, 2. , 1. ])
     """
 
 

@@ -242,8 +242,8 @@ def principal_directions(
     if differ and not few:
         together = 0.5 * moves.sum(axis=0)
         expected = together @ precision @ together
-        found = (slope - at(together)[1]) @ together
-        differ = not abs(found - expected) < LEVELS_AGREE * expected
+        bend = (slope - at(together)[1]) @ together
+        differ = not abs(bend - expected) < LEVELS_AGREE * expected
     if differ:
         ends = np.array([[at(sign * move)[1] for sign in (-1, 1)] for move in moves])
         if np.all(np.isfinite(ends)):

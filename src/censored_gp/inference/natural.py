@@ -341,7 +341,8 @@ class Optimizer:
         if left_out > self.enough:
             self.problem, self.enough = self.whole, np.inf
         elif self.share and iteration % THIN_EVERY == 0 and np.isfinite(state.value):
-            self.problem = self.problem.thinned(state.evaluation.states, self.share)
+            # A step that was refused leaves a state with the inducing inputs of before.
+            self.problem = state.problem.thinned(state.evaluation.states, self.share)
             self.enough = max(TOO_THIN, 2.0 * left_out)
 
     def site_step(self, state: State) -> State:
@@ -536,10 +537,8 @@ class FitSchedule:
         centre = self.centre if settings.prior or settings.points else None
         self.whole = problem
         while True:
-            share = (
-                max(THINNED * self.task.tolerance, 10.0 * jitter) if self.task.tolerance else 0.0
-            )
-            run = Optimizer(problem, settings, jitter, many_share(free), centre, share)
+            thin = self.share(jitter)
+            run = Optimizer(problem, settings, jitter, many_share(free), centre, thin)
             with blas_threads_for(order):
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
@@ -555,6 +554,10 @@ class FitSchedule:
         self.hyper_steps += run.hyper_steps
         self.left -= run.site_steps if warm_up is None else 0
         return state
+
+    def share(self, jitter: float) -> float:
+        """Return the share of a prior variance that inducing inputs may do without; 0: none."""
+        return max(THINNED * self.task.tolerance, 10.0 * jitter) if self.task.tolerance else 0.0
 
     def climb_and_grow(self) -> None:
         """Optimise; if the means lack a kernel, refit with it and keep the higher bound."""
@@ -604,9 +607,9 @@ class FitSchedule:
 
         least = wide.evaluation.elbo - np.count_nonzero(nugget.size)
         free, self.centre = without(wide.free), without(centre)
-        bare = self.climb(wide.problem, free, *wide[2:4], warm_up=self.settings.warm_up)
+        bare = self.climb(self.whole, free, *wide[2:4], warm_up=self.settings.warm_up)
         if bare.evaluation.elbo > least - HOPELESS and self.status != "interrupted":
-            bare = self.climb(*bare[:4])
+            bare = self.climb(self.whole, *bare[1:4])
         if bare.evaluation.elbo >= least:
             self.best = bare
             return
@@ -663,9 +666,18 @@ class FitSchedule:
 
     def mixed(self) -> Posterior:
         """Return the posterior, mixed over design points of the hyper-parameters if asked for."""
-        best, points = self.best, self.settings.points
-        if not points or self.status in {"interrupted", "diverged"}:
+        points = self.settings.points
+        if self.status in {"interrupted", "diverged"}:
             return self.posterior()
+        if share := self.share(self.best.jitter):
+            # The best state may be older than the last time that inducing inputs were left out.
+            thin = self.best.problem.thinned(self.best.evaluation.states, share)
+            if thin.inducing_size < self.best.problem.inducing_size:
+                run = Optimizer(thin, self.settings, self.best.jitter, centre=self.centre)
+                self.best = run.evaluate(self.best.free, self.best.sites)
+        if not points:
+            return self.posterior()
+        best = self.best
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
         if any(isinstance(z, Knots) for role in best.problem.inducing.values() for z in role):
             return self.certain("a kernel is computed on a grid of knots")

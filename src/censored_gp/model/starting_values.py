@@ -217,30 +217,37 @@ def _starting_nugget(
 def uncensored_values(seen: Observations, likelihoods: Sequence[Likelihood]) -> Table:
     """Return `Observations.full_values`, with lower and upper bounds moved to likely values.
 
-    These are medians beyond the bounds, of a normal that is fitted to all bounds of an output (to
-    logarithms of what is positive). Levels and spreads of records that limits cut are too low.
+    These are medians beyond the bounds, of a normal that is fitted to all bounds of an output: of
+    what is never negative to cube roots, which are nearly normal (Wilson and Hilferty, 1931), or to
+    logarithms of a log-normal. Levels and spreads of records that limits cut are too low.
     """
     values = seen.full_values()
     least = np.array([likelihood.support.lower for likelihood in likelihoods])
     below = (seen.lower <= least) & (seen.lower < seen.upper) & (seen.upper < np.inf)
     moved = (seen.is_right | below) & ~seen.is_partial
     for d in np.flatnonzero(moved.any(axis=0)):
-        support = likelihoods[d].support
+        likelihood = likelihoods[int(d)]
         rows = np.flatnonzero(np.isfinite(values[:, d]) & ~seen.is_partial[:, d])
-        if np.isfinite(support.upper) or np.sum(~moved[rows, d]) < LEAST_EXACT:
+        if np.isfinite(likelihood.support.upper) or np.sum(~moved[rows, d]) < LEAST_EXACT:
             continue
         bounds = np.stack([seen.lower[rows, d], seen.upper[rows, d]])
-        if support.lower == 0.0:
+        even: Any = (np.positive, np.positive)
+        if least[d] == 0.0:
             bounds[0, (bounds[0] <= 0.0) & (bounds[1] > 0.0)] = -np.inf
-            known = np.isfinite(bounds)
-            bounds[known] = np.log(support.nudge(bounds[known]))
+            even = (np.log, np.exp) if likelihood.normal else (np.cbrt, _cube)
+        known = np.isfinite(bounds)
+        bounds[known] = even[0](bounds[known])
         mean, scale = _censored_normal(bounds[:, :: -(-len(rows) // MOST_FITTED)])
         own = moved[rows, d]
         middle = ndtr((bounds[:, own] - mean) / scale).mean(axis=0)
         median = mean + scale * ndtri(np.clip(middle, 1e-9, 1.0 - 1e-9))
-        median = np.clip(median, *bounds[:, own])
-        values[rows[own], d] = np.exp(median) if support.lower == 0.0 else median
+        values[rows[own], d] = even[1](np.clip(median, *bounds[:, own]))
     return values
+
+
+def _cube(root: Column) -> Column:
+    """Return the value that a cube root, or a number below zero, stands for."""
+    return np.maximum(root, 0.0) ** 3
 
 
 def _censored_normal(bounds: Float[np.ndarray, "2 N"]) -> tuple[float, float]:

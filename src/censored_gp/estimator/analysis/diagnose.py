@@ -614,9 +614,11 @@ def refit(model: Any, seen: Observations, held_out: Mask, afresh: bool = False) 
         if afresh:
             lower, upper = np.where(held_out, [[[-np.inf]], [[np.inf]]], [seen.lower, seen.upper])
             rest = dataclasses.replace(seen, lower=lower, upper=upper)
-            left = uncensored_values(rest, posterior.model.likelihoods)
+            left, values = (
+                uncensored_values(each, posterior.model.likelihoods) for each in (rest, seen)
+            )
             # An output of which nothing is left must start somewhere.
-            left = np.where(np.isnan(left).all(axis=0), seen.full_values(), left)
+            left = np.where(np.isnan(left).all(axis=0), values, left)
             models, centre = starting_models(design_of(model, training), left), None
         elif model.engine == "natural" and model.max_iterations is not None:
             settings = NaturalSettings(max_iterations=model.max_iterations)
