@@ -53,7 +53,7 @@ from censored_gp.inference.result import (
 from censored_gp.inference.sites import ByBlock, Sites
 from censored_gp.model.compilation import blas_threads_for, slices
 from censored_gp.model.inducing import Knots
-from censored_gp.model.lmc import from_free, to_free
+from censored_gp.model.lmc import from_free, scale_lengthscales, to_free
 from censored_gp.model.model import Model
 from censored_gp.model.starting_values import coefficients
 
@@ -583,7 +583,7 @@ class FitSchedule:
         if wide.value > narrow.value:
             self.best = wide
             return
-        self.centre = own
+        self.centre, self.whole = own, start.problem
         if not self.over:
             self.best = self.climb(start.problem, *narrow[1:4], known=narrow)
         elif self.status != "interrupted":
@@ -669,14 +669,10 @@ class FitSchedule:
         points = self.settings.points
         if self.status in {"interrupted", "diverged"}:
             return self.posterior()
-        if share := self.share(self.best.jitter):
-            # The best state may be older than the last time that inducing inputs were left out.
-            thin = self.best.problem.thinned(self.best.evaluation.states, share)
-            if thin.inducing_size < self.best.problem.inducing_size:
-                run = Optimizer(thin, self.settings, self.best.jitter, centre=self.centre)
-                self.best = run.evaluate(self.best.free, self.best.sites)
         if not points:
             return self.posterior()
+        if self.task.tolerance:
+            self.thin_for_points()
         best = self.best
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
         if any(isinstance(z, Knots) for role in best.problem.inducing.values() for z in role):
@@ -733,6 +729,18 @@ class FitSchedule:
         mode = self.posterior()
         own = mode.model, mode.inducing, mode.weights, mode.jitter
         return MixedPosterior(*own, sites, mode.centre, priors, weights)
+
+    def thin_for_points(self) -> None:
+        """Use the inducing inputs that lengthscales half as long as those of the mode need."""
+        best, priors = self.best, self.model(self.best.free).priors
+        run = Optimizer(self.whole, self.settings, best.jitter, centre=self.centre)
+        halved = {
+            role: to_free(dataclasses.replace(lmc, kernels=scale_lengthscales(lmc.kernels, 0.5)))
+            for role, lmc in priors.items()
+        }
+        states = run.evaluate(halved, best.sites, slopes=False).evaluation.states
+        run.problem = self.whole.thinned(states, self.task.tolerance)
+        self.best = run.evaluate(best.free, best.sites)
 
     def training_sites(self, state: State) -> dict[str, Sites]:
         """Return the sites of the training rows, of the roles that have a nugget."""
