@@ -1,5 +1,6 @@
 """The default engine: exact where exactness is known, deterministic, frugal and interruptible."""
 
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -160,7 +161,7 @@ def test_inducing_inputs_are_picked_anew_within_the_same_number_of_steps(most, m
 def test_inducing_inputs_that_lengthscales_do_not_need_are_left_out(case, monkeypatch):
     task = dataclasses.replace(case(rows=60), tolerance=1e-6)
     thin, report = natural.fit(task)
-    monkeypatch.setattr(natural.FitSchedule, "share", lambda *_: 0.0)
+    monkeypatch.setattr(natural.FitSchedule, "thinning_share", lambda *_: 0.0)
     whole, as_whole = natural.fit(task)
     for q, (few, all_) in enumerate(
         zip(thin.inducing["mean"], whole.inducing["mean"], strict=True)
@@ -181,8 +182,50 @@ def test_inducing_inputs_come_back_where_lengthscales_have_shrunk():
     run.thin(state, natural.THIN_EVERY)
     assert run.problem.inducing_size < problem.inducing_size
     shorter = {role: to_free(scale_lengthscales(lmc, 0.25)) for role, lmc in priors.items()}
-    run.thin(run.evaluate(shorter, state.sites), 1)
+    before = run.evaluate(shorter, state.sites)
+    run.thin(before, 1)
     assert run.problem is problem
+    # A refused step leaves the state of before, which must not undo that.
+    run.thin(before, 2 * natural.THIN_EVERY)
+    assert run.problem is problem
+
+
+def test_design_points_with_short_lengthscales_have_their_inducing_inputs(monkeypatch):
+    left_out, honest = [], natural.evaluate
+
+    def watched(*arguments):
+        found = honest(*arguments)
+        left_out.append(found.left_out)
+        return found
+
+    task = dataclasses.replace(small.separate(rows=60), tolerance=1e-6)
+    monkeypatch.setattr(natural, "evaluate", watched)
+    natural.fit(task, NaturalSettings(points=4))
+    assert max(left_out[-8:]) < 1e-4
+
+
+@pytest.mark.parametrize("pressed", [1, 3])
+def test_an_interruption_while_a_nugget_is_tried_without_leaves_its_prior(monkeypatch, pressed):
+    task = dataclasses.replace(small.scattered(rows=40), explore=True)
+    schedule = natural.FitSchedule(task, NaturalSettings(prior=True))
+    schedule.climb_and_grow()
+    centre, best, done, honest = schedule.centre, schedule.best, [], natural.evaluate
+
+    def interrupted(*arguments):
+        done.append(1)
+        if len(done) == pressed:
+            raise KeyboardInterrupt
+        return honest(*arguments)
+
+    monkeypatch.setattr(natural, "evaluate", interrupted)
+    with contextlib.suppress(KeyboardInterrupt):
+        schedule.prune()
+    # Either both are those of before, or both have no nugget.
+    for now, earlier in ((schedule.centre, centre), (schedule.best.free, best.free)):
+        size = now["mean"].nugget.size
+        whole = np.array_equal(size, earlier["mean"].nugget.size)
+        assert whole == (schedule.best is best)
+        assert whole or not size.any()
 
 
 class Powered(Gaussian):

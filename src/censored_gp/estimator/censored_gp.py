@@ -99,7 +99,7 @@ class CensoredGP(RegressorMixin, MultiOutputMixin, BaseEstimator):
         too narrow where exact cells are few. "given": the kernels, with the variances that outputs
         start with, are the prior that you chose and stay as they are; levels and noise are mixed.
         "auto": "mixed" by "natural" up to 5,000 observed cells, or 2,500 of each of up to 20
-        outputs, else the mode under the prior.
+        outputs, else taken for certain: by "natural" at the mode under the prior.
     substitution : None, array (D, D), dict, or "learned"
         Where the excess of an output at its limit goes: `substitution[i][j]` is the share of what
         output i could not serve that takes output j instead, in the order of the outputs or by

@@ -20,7 +20,7 @@ divergence of its own (see `sites`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from jaxtyping import Array, Float, Int
 from censored_gp.data.observations import Observations
 from censored_gp.data.storage import allocate
 from censored_gp.data.validation import to_support
-from censored_gp.inference.lookup import Lookup, make_blocks
+from censored_gp.inference.lookup import Lookup, OutputBlock, make_blocks
 from censored_gp.inference.sites import ByBlock, Moments, Sites, Weights
 from censored_gp.likelihoods import Likelihood
 from censored_gp.likelihoods.quadrature import grid
@@ -277,14 +277,17 @@ class Problem(eqx.Module):
         """The slices of rows that a pass takes at a time."""
         return slices(len(self.inputs), max(LEAST_ROWS, CELLS_AT_A_TIME // self.outputs))
 
-    def thinned(self, states: Mapping[str, RoleState], share: float) -> Problem:
-        """Return the problem with as few of the inducing inputs as leave out at most a share."""
+    def thinned(self, blocks: Mapping[str, Sequence[OutputBlock]], share: float) -> Problem:
+        """Return the problem with as few of the inducing inputs as leave out at most a share.
+
+        The features are those of the blocks of each role, which were made with all of them.
+        """
         inducing = dict(self.inducing)
-        for role, state in states.items():
+        for role, several in blocks.items():
             inducing[role] = tuple(
                 z
                 if isinstance(z, Knots)
-                else z.only([block.features[q].needed(share) for block in state.blocks])
+                else z.only([block.features[q].needed(share) for block in several])
                 for q, z in enumerate(inducing[role])
             )
         return dataclasses.replace(self, inducing=inducing)

@@ -65,7 +65,8 @@ MOST_LEVELS = 12
 LEAST_NUGGET = 1e-2
 # The mean is at most so many deviations from the mode.
 MOST_SHIFT = 1.0
-# It need not be if along all of them together it differs from the information by at most this.
+# Of many cells it is not, if along the sum of all levels the curvature agrees with the Fisher
+# information to this share.
 LEVELS_AGREE = 0.1
 # A step from the mode is shortened to this share of it at most.
 LEAST_FACTOR = 0.1
@@ -145,11 +146,11 @@ def _sizes(a: AnyArray, centre: AnyArray, hold: bool, bumps: bool) -> LogPrior:
     if bumps:
         count = np.shape(a)[-1]
         even = np.full((count, count), 1.0 / count)
-        a = xp.where(xp.abs(a) > 1e-300, a, 1e-300)
+        a = np.where(np.abs(a) > 1e-150, a, 1e-150)
         apart = (np.eye(count) - even) / BUMP_SPREAD**2
-        away = xp.log(xp.abs(a / centre))
-        pulled, ratio = away @ apart, xp.where(certain, 0.0, xp.exp(away @ even))
-        value = -0.5 * (away * pulled).sum() - xp.where(certain, 0.0, ratio[..., :1] - 1.0).sum()
+        away = np.log(np.abs(a / centre))
+        pulled, ratio = away @ apart, np.where(certain, 0.0, np.exp(away @ even))
+        value = -0.5 * (away * pulled).sum() - np.where(certain, 0.0, ratio[..., :1] - 1.0).sum()
         gradient = -(pulled + ratio / count) / a
         each = zip(a.reshape(-1, count), ratio[..., :1].reshape(-1), certain.ravel(), strict=True)
         blocks = [(apart + r / count * even) / np.outer(s, s) * (not c) for s, r, c in each]
@@ -221,8 +222,8 @@ def principal_directions(
 
     `at` evaluates the log posterior at a displacement, with adapted sites, and its gradient unless
     told not to. The Fisher information holds sites and other roles fixed; so the curvature of the
-    levels, on which sums depend most, is a difference of gradients instead, if cells are few or it
-    is another one. Rotations, and what is certain, are left out. Coefficients that have vanished
+    levels, on which sums depend most, is a difference of gradients instead, if cells are few or the
+    two do not agree. Rotations, and what is certain, are left out. Coefficients that have vanished
     have no information, although the evidence falls as they grow: where the information is less
     than the prior's, a direction is as long as the drop over it tells, which is 1/2 over a
     deviation.

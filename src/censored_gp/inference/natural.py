@@ -40,7 +40,7 @@ from censored_gp.inference.hyperparameters import (
     radial_factor,
     standard_points,
 )
-from censored_gp.inference.lookup import MOST_BY_OUTPUT
+from censored_gp.inference.lookup import MOST_BY_OUTPUT, make_blocks
 from censored_gp.inference.model_search import ROLE, Growth, propose_kernel, with_kernel
 from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import (
@@ -53,7 +53,7 @@ from censored_gp.inference.result import (
 from censored_gp.inference.sites import ByBlock, Sites
 from censored_gp.model.compilation import blas_threads_for, slices
 from censored_gp.model.inducing import Knots
-from censored_gp.model.lmc import from_free, scale_lengthscales, to_free
+from censored_gp.model.lmc import from_free, to_free
 from censored_gp.model.model import Model
 from censored_gp.model.starting_values import coefficients
 
@@ -105,8 +105,8 @@ MOST_LEFT_OUT = 1e-3
 THIN_EVERY = 3
 # They are not if this share of the task's tolerance is left out without them.
 THINNED = 1e-2
-# All inducing inputs are used again where more than this share of a prior variance, and than twice
-# what was left out before, is left out.
+# All inducing inputs are used again once more than this share of a prior variance is left out, and
+# more than twice what was left out before.
 TOO_THIN = 1e-4
 # A climb goes on with new inducing inputs only if they are more by at least this factor.
 WORTH_REFINING = 1.2
@@ -114,12 +114,14 @@ WORTH_REFINING = 1.2
 MOST_SHORTENINGS = 3
 # It is shortened while the bound falls by this many times what the Gaussian promised.
 TOO_FAR = 3.0
-# Up to so many observed cells sites settle at each design point; those of more change little.
+# Up to so many observed cells sites settle at each design point. With more, points are near the
+# mode and its sites suit them.
 MOST_SETTLED = 1280
-# They take at most this many steps, and after two of them damped ones;
+# Sites take at most this many steps at a design point.
 MOST_ADAPTATIONS = 8
+# The length of these steps, from the third on.
 DAMPED = 0.7
-# they are done when one changes the bound by no more than this (nats).
+# Sites have settled when a step changes the bound by no more than this (nats).
 SETTLED = 0.2
 # With fewer cells for each hyper-parameter, many coupled outputs get a warning.
 FEW_CELLS = 5.0
@@ -176,6 +178,11 @@ class NaturalSettings:
     prior: bool = False
     hold: bool = False
     optional: bool = False
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether the hyper-parameters have a prior."""
+        return self.prior or self.points > 0
 
 
 class State(NamedTuple):
@@ -272,7 +279,7 @@ class Optimizer:
         share: float = 0.0,
     ) -> None:
         self.problem, self.settings, self.jitter, self.many = problem, settings, jitter, many
-        self.centre, self.whole, self.share, self.enough = centre, problem, share, np.inf
+        self.centre, self.whole, self.share, self.allowed = centre, problem, share, np.inf
         self.damping, self.age = LEAST_DAMPING, 0
         self.information: Information = []
         self.rho, self.calm, self.refused = 1.0, 0, 0
@@ -337,13 +344,16 @@ class Optimizer:
         Kernels that see few distinct inputs start with all of them. Sites are per row, so that a
         climb goes on with any inducing inputs.
         """
-        left_out = state.evaluation.left_out
-        if left_out > self.enough:
-            self.problem, self.enough = self.whole, np.inf
-        elif self.share and iteration % THIN_EVERY == 0 and np.isfinite(state.value):
+        if state.problem is not self.problem:
             # A step that was refused leaves a state with the inducing inputs of before.
-            self.problem = state.problem.thinned(state.evaluation.states, self.share)
-            self.enough = max(TOO_THIN, 2.0 * left_out)
+            return
+        left_out = state.evaluation.left_out
+        if left_out > self.allowed:
+            self.problem, self.allowed = self.whole, np.inf
+        elif self.share and iteration % THIN_EVERY == 0 and np.isfinite(state.value):
+            blocks = {role: own.blocks for role, own in state.evaluation.states.items()}
+            self.problem = state.problem.thinned(blocks, self.share)
+            self.allowed = max(TOO_THIN, 2.0 * left_out)
 
     def site_step(self, state: State) -> State:
         """Move the sites alone, by a shorter step where they overshoot.
@@ -523,27 +533,31 @@ class FitSchedule:
         known: State | None = None,
         look: Callable[[State], bool] | None = None,
         warm_up: int | None = None,
+        centre: Roles | None = None,
     ) -> State:
         """Maximise the ELBO from given free hyper-parameters; raise the jitter if that diverges.
 
         ``warm_up`` is a number of site steps, with the hyper-parameters held. `known` is the
-        evaluation at the start and at the first jitter; for `look` see `Optimizer.run`.
+        evaluation at the start and at the first jitter; for `look` see `Optimizer.run`. `centre` is
+        what the prior is around, if it is not that of the fit.
         """
         settings = dataclasses.replace(self.settings, max_iterations=self.left)
         if warm_up is not None:
             settings = dataclasses.replace(settings, max_iterations=warm_up, learn=False)
         order = max((problem.order(role, lmc) for role, lmc in free.items()), default=1)
-        first_jitter = jitter
-        centre = self.centre if settings.prior or settings.points else None
+        first_jitter, centre = jitter, centre or self.centre
         self.whole = problem
         while True:
-            thin = self.share(jitter)
-            run = Optimizer(problem, settings, jitter, many_share(free), centre, thin)
+            own = settings, jitter, many_share(free), centre if settings.has_prior else None
+            run = Optimizer(problem, *own, self.thinning_share(jitter))
             with blas_threads_for(order):
                 state, status = run.run(free, sites, self.task.progress, known, look)
             if status != "diverged" or 10 * jitter > LARGEST_JITTER:
                 break
             free, sites, known, jitter = state.free, state.sites, None, 10 * jitter
+        if run.problem is problem and state.problem is not problem:
+            # All inducing inputs are used again, but the best state is older.
+            state = run.evaluate(state.free, state.sites)
         if status == "diverged" and np.isfinite(state.value):
             # There are finite values, but none that a step leads to.
             status = "stuck"
@@ -555,7 +569,7 @@ class FitSchedule:
         self.left -= run.site_steps if warm_up is None else 0
         return state
 
-    def share(self, jitter: float) -> float:
+    def thinning_share(self, jitter: float) -> float:
         """Return the share of a prior variance that inducing inputs may do without; 0: none."""
         return max(THINNED * self.task.tolerance, 10.0 * jitter) if self.task.tolerance else 0.0
 
@@ -572,49 +586,51 @@ class FitSchedule:
             growth.extend([] if found is None else [found])
             return bool(growth)
 
-        self.best = narrow = self.climb(*start[:4], known=start, look=look if spare else None)
+        whole, seek = self.whole, look if spare else None
+        self.best = narrow = self.climb(whole, *start[1:4], known=start, look=seek)
         if not growth or self.over:
             return
-        own = self.centre
-        free = start.free | {ROLE: with_kernel(start.free[ROLE], growth[0])}
-        self.centre = own | {ROLE: with_kernel(own[ROLE], growth[0])}
+        free, centre = (
+            roles | {ROLE: with_kernel(roles[ROLE], growth[0])}
+            for roles in (start.free, self.centre)
+        )
         problem = self.task.problem(self.model(free), knots=True)
-        wide = self.climb(problem, free, narrow.sites, narrow.jitter)
+        wide = self.climb(problem, free, narrow.sites, narrow.jitter, centre=centre)
         if wide.value > narrow.value:
-            self.best = wide
+            self.best, self.centre = wide, centre
             return
-        self.centre, self.whole = own, start.problem
+        self.whole = whole
         if not self.over:
-            self.best = self.climb(start.problem, *narrow[1:4], known=narrow)
+            self.best = self.climb(whole, *narrow[1:4], known=narrow)
         elif self.status != "interrupted":
             self.status = "out of iterations"
 
     def prune(self) -> None:
-        """Drop a nugget that nobody has chosen, unless each of its bumps is worth a nat (Akaike).
+        """Drop the nuggets that nobody has chosen, unless each bump is worth a nat (Akaike).
 
         Noise that is not there follows single counts, and what was not seen beside a high one is
-        overestimated. A nugget without a cycle stays, as its rows may be too few to tell.
+        overestimated. All outputs keep theirs, or none. Nuggets without a cycle stay, as rows may
+        be too few to tell.
         """
-        wide, centre, status = self.best, self.centre, self.status
+        wide, status = self.best, self.status
         nugget = wide.free[ROLE].nugget if ROLE in wide.free else None
         may_drop = self.task.explore and self.settings.learn and not self.over
         if not may_drop or nugget is None or np.shape(nugget.size)[2] < 2:
             return
         none = dataclasses.replace(nugget, size=np.zeros(np.shape(nugget.size)))
-
-        def without(roles: Roles) -> Roles:
-            return roles | {ROLE: dataclasses.replace(roles[ROLE], nugget=none)}
-
+        free, centre = (
+            roles | {ROLE: dataclasses.replace(roles[ROLE], nugget=none)}
+            for roles in (wide.free, self.centre)
+        )
         least = wide.evaluation.elbo - np.count_nonzero(nugget.size)
-        free, self.centre = without(wide.free), without(centre)
-        bare = self.climb(self.whole, free, *wide[2:4], warm_up=self.settings.warm_up)
+        steps = self.settings.warm_up
+        bare = self.climb(self.whole, free, *wide[2:4], warm_up=steps, centre=centre)
         if bare.evaluation.elbo > least - HOPELESS and self.status != "interrupted":
-            bare = self.climb(self.whole, *bare[1:4])
+            bare = self.climb(self.whole, *bare[1:4], centre=centre)
         if bare.evaluation.elbo >= least:
-            self.best = bare
-            return
-        self.centre = centre
-        self.status = "interrupted" if self.status == "interrupted" else status
+            self.best, self.centre = bare, centre
+        elif self.status != "interrupted":
+            self.status = status
 
     def refine(self) -> None:
         """Climb on with more inducing inputs while too few carry the fitted kernels.
@@ -671,8 +687,6 @@ class FitSchedule:
             return self.posterior()
         if not points:
             return self.posterior()
-        if self.task.tolerance:
-            self.thin_for_points()
         best = self.best
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
         if any(isinstance(z, Knots) for role in best.problem.inducing.values() for z in role):
@@ -720,6 +734,9 @@ class FitSchedule:
             prior = log_prior(best.free, self.centre, self.settings.hold).curvature
             root, mean = principal_directions(best.free, information, prior, gradient_at, few)
             normals = mean + standard_points(points, root.shape[1])
+            if self.task.tolerance:
+                run.problem = self.problem_of([displaced(best.free, root @ own) for own in normals])
+                self.best = best = run.evaluate(best.free, best.sites)
             # One point's tables at a time.
             parts = [
                 (self.model(end.free).priors, end.evaluation.weights, self.training_sites(end))
@@ -730,17 +747,23 @@ class FitSchedule:
         own = mode.model, mode.inducing, mode.weights, mode.jitter
         return MixedPosterior(*own, sites, mode.centre, priors, weights)
 
-    def thin_for_points(self) -> None:
-        """Use the inducing inputs that lengthscales half as long as those of the mode need."""
-        best, priors = self.best, self.model(self.best.free).priors
-        run = Optimizer(self.whole, self.settings, best.jitter, centre=self.centre)
-        halved = {
-            role: to_free(dataclasses.replace(lmc, kernels=scale_lengthscales(lmc.kernels, 0.5)))
-            for role, lmc in priors.items()
-        }
-        states = run.evaluate(halved, best.sites, slopes=False).evaluation.states
-        run.problem = self.whole.thinned(states, self.task.tolerance)
-        self.best = run.evaluate(best.free, best.sites)
+    def problem_of(self, several: list[Roles]) -> Problem:
+        """Return the problem with the inducing inputs that the shortest lengthscales need.
+
+        If those make too many weights to mix over, it is that of the best state.
+        """
+        best, blocks = self.best, {}
+        for role in best.evaluation.states:
+            kernels = jax.tree.map(
+                lambda *a: np.min(a, axis=0), *(f[role].kernels for f in several)
+            )
+            free = dataclasses.replace(best.free[role], kernels=kernels)
+            inducing, lookups = self.whole.inducing[role], self.whole.lookups[role]
+            own = lookups[: len(kernels)]
+            blocks[role] = make_blocks(free, inducing, own, best.jitter, slopes=False)
+        problem = self.whole.thinned(blocks, self.task.tolerance)
+        order = max((problem.order(role, best.free[role]) for role in blocks), default=1)
+        return problem if order**2 * len(several) <= MOST_NUMBERS else best.problem
 
     def training_sites(self, state: State) -> dict[str, Sites]:
         """Return the sites of the training rows, of the roles that have a nugget."""

@@ -473,7 +473,7 @@ def allocate_demand(
                 break
             # With messages held, a few steps of the engine.
             climbs.left = 8
-            problem = dataclasses.replace(state.problem, terms=exchange.terms(task))
+            problem = dataclasses.replace(climbs.whole, terms=exchange.terms(task))
             state = climbs.climb(problem, state.free, sites, state.jitter)
         if exchange.plan.learned:
             exchange.curvature = exchange.differentiate(state, sites["mean"])

@@ -237,6 +237,7 @@ def uncensored_values(seen: Observations, likelihoods: Sequence[Likelihood]) -> 
             even = (np.log, np.exp) if likelihood.normal else (np.cbrt, _cube)
         known = np.isfinite(bounds)
         bounds[known] = even[0](bounds[known])
+        rows, bounds = (part[..., known.any(axis=0)] for part in (rows, bounds))
         mean, scale = _censored_normal(bounds[:, :: -(-len(rows) // MOST_FITTED)])
         own = moved[rows, d]
         middle = ndtr((bounds[:, own] - mean) / scale).mean(axis=0)

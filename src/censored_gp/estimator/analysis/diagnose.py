@@ -612,7 +612,8 @@ def refit(model: Any, seen: Observations, held_out: Mask, afresh: bool = False) 
     with interruptible(), float64():
         models, centre, settings = [posterior.model], posterior.centre, NaturalSettings()
         if afresh:
-            lower, upper = np.where(held_out, [[[-np.inf]], [[np.inf]]], [seen.lower, seen.upper])
+            lower = np.where(held_out, -np.inf, seen.lower)
+            upper = np.where(held_out, np.inf, seen.upper)
             rest = dataclasses.replace(seen, lower=lower, upper=upper)
             left, values = (
                 uncensored_values(each, posterior.model.likelihoods) for each in (rest, seen)
