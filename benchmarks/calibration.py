@@ -2,7 +2,7 @@
 
     python -m benchmarks.calibration [--families gaussian ...] [--censored 0 30 60 80]
         [--seeds 0 24] [--settings '{"hyperparameters": "fixed"}'] [--scale 0.5]
-        [--white | --prior | --engines] [--results FILE]
+        [--white | --stations | --prior | --engines] [--results FILE]
 
 A world has hyper-parameters of its own: lengthscale, couplings, level and noise are drawn from wide
 distributions, then latent functions and outputs from the model, and limits independently of them.
@@ -154,6 +154,28 @@ def white_noise(rows: int, outputs: int, seed: int) -> World:
     new = random.standard_normal((rows, outputs))
     nothing = np.zeros(truth.shape, dtype=bool)
     return World(inputs, truth, inputs, new, np.full(truth.shape, np.inf), nothing)
+
+
+def stations(outputs: int, days: int, seed: int) -> World:
+    """Return hourly Poisson counts of many outputs that share a day, a week and slow functions.
+
+    Limits are random, around the mean of each output, and reached in three hours of ten or so.
+    """
+    random = np.random.default_rng(seed)
+    hours = np.arange(24.0 * days)
+    apart = hours[:, None] - hours
+    rate = np.tile(random.normal(1.3, 0.5, outputs), (len(hours), 1))
+    day, week = (np.sin(np.pi * apart / period) ** 2 for period in (24.0, 168.0))
+    parts = (-2.0 * day / 0.8**2, 2, 0.5), (-2.0 * week / 0.3**2, 1, 0.3)
+    for log_gram, rank, size in (*parts, (-0.5 * (apart / 40.0) ** 2, 2, 0.25)):
+        factor = np.linalg.cholesky(np.exp(log_gram) + 1e-8 * np.eye(len(hours)))
+        shared = factor @ random.standard_normal((len(hours), rank))
+        rate += size * shared @ random.standard_normal((rank, outputs))
+    truth = random.poisson(np.exp(rate)).astype(float)
+    level = np.exp(rate).mean(axis=0)
+    limit = np.ceil(level * np.exp(random.normal(0.3, 0.6, truth.shape)))
+    times: Any = {"time": np.datetime64("2024-03-04T00") + hours.astype(int)}
+    return World(times, truth, times, truth, limit, truth >= limit)
 
 
 def prior_model(model: Model, random: np.random.Generator) -> Model:
@@ -373,6 +395,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=-1.0, help="level of the log scale")
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--white", action="store_true", help="white noise: 5 x 50 and 10 x 10")
+    parser.add_argument("--stations", action="store_true", help="40 outputs over two weeks")
     parser.add_argument("--prior", action="store_true", help="worlds from the prior of the model")
     parser.add_argument("--engines", action="store_true", help="natural beside nuts")
     parser.add_argument("--results", type=Path, help="a file of JSON lines")
@@ -383,7 +406,12 @@ def main() -> None:
             cases[f"gaussian, white {shape}"] = lambda seed, shape=shape: replicate(
                 "gaussian", white_noise(*shape, seed), given.settings
             )
-    for family, percent in itertools.product(given.families, () if given.white else given.censored):
+    if given.stations:
+        cases["poisson, 40 stations x 336 hours"] = lambda seed: replicate(
+            "poisson", stations(40, 14, seed), given.settings
+        )
+    shares = () if given.white or given.stations else given.censored
+    for family, percent in itertools.product(given.families, shares):
         own = {"rows": given.rows, "scale": given.scale}
         kind = from_prior if given.prior else compare_engines if given.engines else from_world
         run = functools.partial(kind, family, percent / 100)
