@@ -32,6 +32,19 @@ def latent(posterior, inputs):
     return Posterior.latent(posterior, inputs)
 
 
+def interrupt(monkeypatch, pressed):
+    """Press Ctrl-C during an evaluation, given by its number."""
+    done, honest = [], natural.evaluate
+
+    def interrupted(*arguments):
+        done.append(1)
+        if len(done) == pressed:
+            raise KeyboardInterrupt
+        return honest(*arguments)
+
+    monkeypatch.setattr(natural, "evaluate", interrupted)
+
+
 def test_exactly_seen_gaussians_are_regression_after_one_step():
     """Mean, deviation and log marginal likelihood are those of scikit-learn."""
     task = small.separate(censored=0.0)
@@ -98,15 +111,7 @@ def test_hyper_parameters_that_are_held_stay():
 @pytest.mark.parametrize("pressed", [2, 6, 9, 11])
 def test_an_interruption_during_any_evaluation_returns_what_there_is(monkeypatch, pressed):
     """During the first start's steps, the second start's first value, and the climb."""
-    done, honest = [], natural.evaluate
-
-    def interrupted(*arguments):
-        done.append(1)
-        if len(done) == pressed:
-            raise KeyboardInterrupt
-        return honest(*arguments)
-
-    monkeypatch.setattr(natural, "evaluate", interrupted)
+    interrupt(monkeypatch, pressed)
     task = dataclasses.replace(small.separate(), explore=True)
     posterior, report = natural.fit(task)
     assert report.status == "interrupted"
@@ -209,15 +214,8 @@ def test_an_interruption_while_a_nugget_is_tried_without_leaves_its_prior(monkey
     task = dataclasses.replace(small.scattered(rows=40), explore=True)
     schedule = natural.FitSchedule(task, NaturalSettings(prior=True))
     schedule.climb_and_grow()
-    centre, best, done, honest = schedule.centre, schedule.best, [], natural.evaluate
-
-    def interrupted(*arguments):
-        done.append(1)
-        if len(done) == pressed:
-            raise KeyboardInterrupt
-        return honest(*arguments)
-
-    monkeypatch.setattr(natural, "evaluate", interrupted)
+    centre, best = schedule.centre, schedule.best
+    interrupt(monkeypatch, pressed)
     with contextlib.suppress(KeyboardInterrupt):
         schedule.prune()
     # Either both are those of before, or both have no nugget.
