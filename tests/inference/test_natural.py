@@ -15,7 +15,7 @@ from sklearn.gaussian_process import kernels as sk
 from censored_gp.inference import elbo, lookup, natural
 from censored_gp.inference.model_search import Growth
 from censored_gp.inference.natural import NaturalSettings, Optimizer, starting_sites
-from censored_gp.inference.posterior import Posterior
+from censored_gp.inference.posterior import MixedPosterior, Posterior
 from censored_gp.inference.result import Task
 from censored_gp.kernels import RBF, Linear, Periodic, White
 from censored_gp.likelihoods import Gaussian, Poisson
@@ -207,6 +207,19 @@ def test_design_points_with_short_lengthscales_have_their_inducing_inputs(monkey
     monkeypatch.setattr(natural, "evaluate", watched)
     natural.fit(task, NaturalSettings(points=4))
     assert max(left_out[-8:]) < 1e-4
+
+
+def test_inducing_inputs_that_are_not_needed_do_not_keep_a_fit_from_mixing(monkeypatch):
+    task = dataclasses.replace(small.many(rows=60), tolerance=1e-6)
+    problem = task.problem(task.model)
+    order = problem.order("mean", task.model.priors["mean"])
+    monkeypatch.setattr(natural, "MOST_NUMBERS", 2 * order**2 - 1)
+    posterior, _ = natural.fit(task, NaturalSettings(points=2))
+    assert isinstance(posterior, MixedPosterior)
+    monkeypatch.setattr(natural, "MOST_NUMBERS", 0)
+    posterior, report = natural.fit(task, NaturalSettings(points=2))
+    assert not isinstance(posterior, MixedPosterior)
+    assert "too many" in str(report)
 
 
 @pytest.mark.parametrize("pressed", [1, 3])

@@ -683,22 +683,22 @@ class FitSchedule:
     def mixed(self) -> Posterior:
         """Return the posterior, mixed over design points of the hyper-parameters if asked for."""
         points = self.settings.points
-        if self.status in {"interrupted", "diverged"}:
+        if not points or self.status in {"interrupted", "diverged"}:
             return self.posterior()
-        if not points:
-            return self.posterior()
+        if any(isinstance(z, Knots) for role in self.whole.inducing.values() for z in role):
+            return self.certain("a kernel is computed on a grid of knots")
+        run = Optimizer(self.best.problem, self.settings, self.best.jitter, centre=self.centre)
+        if self.task.tolerance:
+            run.problem = self.problem_of([self.best.free])
+            self.best = run.evaluate(self.best.free, self.best.sites)
         best = self.best
         order = max((best.problem.order(r, lmc) for r, lmc in best.free.items()), default=1)
-        if any(isinstance(z, Knots) for role in best.problem.inducing.values() for z in role):
-            return self.certain("a kernel is computed on a grid of knots")
         if order**2 * points > MOST_NUMBERS:
             return self.certain(f"the posterior has {order} weights, too many for {points} of them")
         cells, number = best.problem.cells, len(best.gradient)
         if many_share(best.free) and cells < FEW_CELLS * number:
             told = f"There are {cells:.0f} observed cells for {number} hyper-parameters"
             self.notes.append(f"{told}: {TOO_FEW}")
-        run = Optimizer(best.problem, self.settings, best.jitter, centre=self.centre)
-
         few = cells <= MOST_SETTLED
 
         def at(change: Vector, near: State, steps: int, slopes: bool = False) -> State:
