@@ -283,6 +283,7 @@ class Optimizer:
         self.damping, self.age = LEAST_DAMPING, 0
         self.information: Information = []
         self.rho, self.calm, self.refused = 1.0, 0, 0
+        self.suited = False
         self.trace: list[float] = []
         self.site_steps = self.hyper_steps = 0
 
@@ -384,11 +385,12 @@ class Optimizer:
         if gain > -max(LEAST_SLACK, step.promised):
             self.damping = damping_after(self.damping, step.promised, gain)
             self.rho, self.refused = min(1.0, SITE_RECOVERY * self.rho), 0
+            self.suited = False
             self._settle(gain, CALM_OF_MANY if self.many else 1.0)
             return new
         self.refused += 1
         promised, risen = step.promised if np.isfinite(gain) else np.inf, 0.0
-        if np.isfinite(gain) and self.rho > LEAST_SITE_STEP:
+        if np.isfinite(gain) and self.rho > LEAST_SITE_STEP and not self.suited:
             # Where the sites overshoot, shorter steps of the hyper-parameters would not help.
             alone = self.evaluate(state.free, new.sites)
             risen = alone.value - state.value
@@ -396,6 +398,8 @@ class Optimizer:
                 self.rho, self.calm = max(self.rho / 2, LEAST_SITE_STEP), 0
                 return state
             state = alone if risen > 0.0 else state
+            # Sites that suit the hyper-parameters are no reason for the next refusal.
+            self.suited = risen < LEAST_SLACK
         self.damping = damping_after(self.damping, step.promised, gain)
         # Promises shrink with the steps: that nothing is promised must be certain.
         self._settle(max(promised, risen))
