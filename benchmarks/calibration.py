@@ -64,6 +64,8 @@ NAMES, UNITS = ("a", "b"), Units(np.zeros(2), np.ones(2))
 FAMILIES = ("gaussian", "gamma", "poisson", "negative_binomial")
 LEVELS = {"gaussian": (0.0, 1.0), "student_t": (0.0, 1.0), "beta": (0.0, 0.7)}
 """Mean and deviation of the level of the latent mean; of other families these are (2, 0.5)."""
+WIDEST = 200.0
+"""Logarithms of the sizes of values in one world of the prior span at most this."""
 SCALES = {"beta": 2.0}
 """The level of the latent scale, which is -1 in other families."""
 
@@ -210,8 +212,8 @@ def draw_task(
 ) -> tuple[Task, World, Model]:
     """Draw a model from its prior and a world of it; return what is to be inferred from it.
 
-    Worlds whose values a fit would refuse (1e-192) are drawn anew, which the posterior of the
-    others does not depend on.
+    Worlds whose values a fit would refuse, or for which its bound is not finite (1e-205 beside
+    2000), are drawn anew. What is seen decides this: posteriors of the others do not depend on it.
     """
     centre = central_model(family, rows, scale)
     while True:
@@ -219,11 +221,13 @@ def draw_task(
         world = world_of(truth, share, size_of(family), rows, random)
         try:
             seen = within_support(observe(world), centre.likelihoods)
-            break
         except DataError:
             continue
+        values = uncensored_values(seen, centre.likelihoods)
+        logs = np.log(np.abs(values[values != 0.0]))
+        if np.ptp(logs) < WIDEST:
+            break
     kernels = {"mean": (RBF(0.1 * rows, columns=(0,)),)}
-    values = uncensored_values(seen, centre.likelihoods)
     begin = starting_model(Design(centre.likelihoods, kernels), values)
     return Task(begin, seen, world.inputs, explore=True, centre=centre.priors), world, truth
 
