@@ -231,18 +231,20 @@ def uncensored_values(seen: Observations, likelihoods: Sequence[Likelihood]) -> 
         if np.isfinite(likelihood.support.upper) or np.sum(~moved[rows, d]) < LEAST_EXACT:
             continue
         bounds = np.stack([seen.lower[rows, d], seen.upper[rows, d]])
-        even: Any = (np.positive, np.positive)
+        to_normal: Any = np.positive
+        from_normal: Any = np.positive
         if least[d] == 0.0:
             bounds[0, (bounds[0] <= 0.0) & (bounds[1] > 0.0)] = -np.inf
-            even = (np.log, np.exp) if likelihood.normal else (np.cbrt, _cube)
+            pair = (np.log, np.exp) if likelihood.normal else (np.cbrt, _cube)
+            to_normal, from_normal = pair
         known = np.isfinite(bounds)
-        bounds[known] = even[0](bounds[known])
+        bounds[known] = to_normal(bounds[known])
         rows, bounds = (part[..., known.any(axis=0)] for part in (rows, bounds))
         mean, scale = _censored_normal(bounds[:, :: -(-len(rows) // MOST_FITTED)])
         own = moved[rows, d]
         middle = ndtr((bounds[:, own] - mean) / scale).mean(axis=0)
         median = mean + scale * ndtri(np.clip(middle, 1e-9, 1.0 - 1e-9))
-        values[rows[own], d] = even[1](np.clip(median, *bounds[:, own]))
+        values[rows[own], d] = from_normal(np.clip(median, *bounds[:, own]))
     return values
 
 
@@ -258,8 +260,8 @@ def _censored_normal(bounds: Float[np.ndarray, "2 N"]) -> tuple[float, float]:
     """
     exact = bounds[0] == bounds[1]
     records = np.where(np.isfinite(bounds), bounds, bounds[::-1]).mean(axis=0)
-    centre, spread_ = records.mean(), max(float(records.std()), 1e-300)
-    mean, scale = centre, spread_
+    centre, deviation = records.mean(), max(float(records.std()), 1e-300)
+    mean, scale = centre, deviation
     for _ in range(MOST_EM_STEPS):
         z = (bounds - mean) / scale
         density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
@@ -272,8 +274,8 @@ def _censored_normal(bounds: Float[np.ndarray, "2 N"]) -> tuple[float, float]:
         second = np.where(exact, np.square(z[0]), second)
         shift, factor = first.mean(), np.sqrt(max(second.mean() - first.mean() ** 2, 1e-12))
         mean, scale = mean + scale * shift, scale * factor
-        mean = np.clip(mean, centre - 3.0 * spread_, centre + 3.0 * spread_)
-        scale = np.clip(scale, spread_ / 3.0, 3.0 * spread_)
+        mean = np.clip(mean, centre - 3.0 * deviation, centre + 3.0 * deviation)
+        scale = np.clip(scale, deviation / 3.0, 3.0 * deviation)
         if abs(shift) + abs(factor - 1.0) < 1e-4:
             break
     return float(mean), float(scale)
